@@ -1,0 +1,93 @@
+//! Durations as Go writes them: `300s`, `1h30m`, `1.5h`, `0`.
+
+use std::time::Duration;
+
+/// Why a text is not a duration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a duration: use numbers with units ns, us, ms, s, m or h, for example 300s or 1h30m")]
+pub struct DurationError;
+
+/// Parses a duration that is not negative. `0` needs no unit. Source: the format of Go's `time.ParseDuration`.
+pub fn parse(text: &str) -> Result<Duration, DurationError> {
+    let mut rest = text.strip_prefix('+').unwrap_or(text);
+    if rest == "0" {
+        return Ok(Duration::ZERO);
+    }
+    if rest.is_empty() {
+        return Err(DurationError);
+    }
+    let mut total = 0f64;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or(DurationError)?;
+        let number: f64 = rest[..digits].parse().map_err(|_| DurationError)?;
+        rest = &rest[digits..];
+        let unit_len = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        total += number * seconds_of(&rest[..unit_len])?;
+        rest = &rest[unit_len..];
+    }
+    Duration::try_from_secs_f64(total).map_err(|_| DurationError)
+}
+
+fn seconds_of(unit: &str) -> Result<f64, DurationError> {
+    Ok(match unit {
+        "ns" => 1e-9,
+        "us" | "µs" | "μs" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(DurationError),
+    })
+}
+
+/// Writes a duration as Go does, to milliseconds: `1h30m0s`, `20s`, `1.5s`, `5ms`.
+pub fn format(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    if millis == 0 {
+        return "0s".into();
+    }
+    if millis < 1000 {
+        return format!("{millis}ms");
+    }
+    let (hours, minutes) = (millis / 3_600_000, millis / 60_000 % 60);
+    let (seconds, fraction) = (millis / 1000 % 60, millis % 1000);
+    let fraction = if fraction == 0 { String::new() } else { format!(".{fraction:03}").trim_end_matches('0').into() };
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}{fraction}s"),
+        (0, _) => format!("{minutes}m{seconds}{fraction}s"),
+        _ => format!("{hours}h{minutes}m{seconds}{fraction}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_zero_is_zero() {
+        for text in ["0", "0s", "0m", "0h0m"] {
+            assert_eq!(parse(text), Ok(Duration::ZERO), "{text}");
+        }
+    }
+
+    #[test]
+    fn units_add_up() {
+        assert_eq!(parse("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(parse("300s"), Ok(Duration::from_secs(300)));
+    }
+
+    #[test]
+    fn what_the_published_pattern_lets_through_is_refused() {
+        for text in ["0abc", "x5m", "", "5", "-5s", "1.2.3s", "5 m"] {
+            assert_eq!(parse(text), Err(DurationError), "{text}");
+        }
+    }
+
+    #[test]
+    fn format_writes_what_go_writes() {
+        for (millis, text) in [(20_000, "20s"), (1500, "1.5s"), (5_400_000, "1h30m0s"), (5, "5ms"), (60_000, "1m0s")] {
+            assert_eq!(format(Duration::from_millis(millis)), text);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The one place that names the clouds.
+
+use std::sync::Arc;
+
+use anyhow::bail;
+use mapi_cloud::{Cloud, Clouds, Erased};
+
+/// What the clouds are made of. A cloud whose far side is Kubernetes objects gets a store handed in.
+pub struct Parts {
+    /// Instances of the simulated cloud.
+    #[cfg(feature = "kubemark")]
+    pub instances: Arc<dyn mapi_cloud::Objects<mapi_api::SimulatedInstance>>,
+}
+
+/// Clouds that are compiled in.
+pub const COMPILED: &[&str] = &[
+    #[cfg(feature = "kubemark")]
+    "kubemark",
+];
+
+/// The platforms asked for, all by default; an unknown one is an error that names those compiled in.
+pub fn platforms(asked: &[String]) -> anyhow::Result<Vec<&'static str>> {
+    if asked.is_empty() {
+        return Ok(COMPILED.to_vec());
+    }
+    let mut chosen = vec![];
+    for name in asked {
+        match COMPILED.iter().find(|c| c.eq_ignore_ascii_case(name)) {
+            Some(found) => chosen.push(*found),
+            None => bail!("--platforms: no cloud `{name}` is compiled in; allowed: {}", COMPILED.join(", ")),
+        }
+    }
+    Ok(chosen)
+}
+
+/// The clouds of these platforms.
+pub fn clouds(platforms: &[&str], parts: &Parts) -> Clouds {
+    let mut clouds: Vec<Arc<dyn Cloud>> = vec![];
+    #[cfg(feature = "kubemark")]
+    if platforms.contains(&"kubemark") {
+        clouds.push(Arc::new(Erased(mapi_cloud_kubemark::Kubemark::new(Arc::clone(&parts.instances)))));
+    }
+    Clouds::new(clouds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_platform_is_told_which_are_compiled_in() {
+        let error = platforms(&["moon".into()]).expect_err("there is no such cloud");
+        assert!(error.to_string().contains("no cloud `moon` is compiled in; allowed:"));
+        assert_eq!(platforms(&[]).expect("all"), COMPILED);
+    }
+}

@@ -1,0 +1,78 @@
+//! The far side of the simulated cloud: in the controllers' process, or by itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use mapi_runtime::CancellationToken;
+use mapi_runtime::client::{self, ClientOptions};
+use mapi_runtime::clock::SystemClock;
+use tokio::task::JoinHandle;
+
+use crate::args::SimulatedCloudArgs;
+
+/// User agent of the cloud, near side and far side.
+const USER_AGENT: &str = concat!("machine-api-simulated-cloud/", env!("CARGO_PKG_VERSION"));
+
+/// Instances that are worked on at once.
+const CONCURRENCY: usize = 32;
+
+/// The far side, ready to run.
+pub struct Part {
+    /// A client of its own.
+    pub client: kube::Client,
+    /// The only namespace of instances, if there is one.
+    pub namespace: Option<String>,
+    /// Whether Leases are renewed.
+    pub heartbeats: bool,
+    /// Cancelled when it shall end.
+    pub stop: CancellationToken,
+}
+
+impl Part {
+    /// Runs it in a task of its own.
+    pub fn spawn(self) -> JoinHandle<()> {
+        let Self { client, namespace, heartbeats, stop } = self;
+        let options = mapi_simcloud::Options {
+            client,
+            namespace,
+            clock: Arc::new(SystemClock),
+            stop,
+            heartbeats,
+            concurrency: CONCURRENCY,
+        };
+        tokio::spawn(mapi_simcloud::run(options))
+    }
+}
+
+/// A client with the cloud's own user agent and limits.
+pub fn client(config: kube::Config) -> anyhow::Result<kube::Client> {
+    let options = ClientOptions {
+        user_agent: USER_AGENT,
+        qps: 0.0,
+        burst: 0,
+        in_flight: CONCURRENCY * 2,
+        timeout: Duration::from_secs(60),
+    };
+    client::client(config, &options).map_err(|e| anyhow!(e))
+}
+
+/// Runs the far side until a signal.
+pub async fn run(args: SimulatedCloudArgs) -> anyhow::Result<()> {
+    let config = client::config(args.kubeconfig.as_deref()).await.map_err(|e| anyhow!(e))?;
+    let stop = CancellationToken::new();
+    let part = Part {
+        client: client(config)?,
+        namespace: Some(args.namespace).filter(|n| !n.is_empty()),
+        heartbeats: args.heartbeats,
+        stop: stop.clone(),
+    };
+    let running = part.spawn();
+    tracing::info!("the simulated cloud is open");
+    tokio::select! {
+        () = crate::controllers::stopped() => {}
+        () = stop.cancelled() => {}
+    }
+    stop.cancel();
+    running.await.map_err(|error| anyhow!("the simulated cloud ended abnormally: {error}"))
+}

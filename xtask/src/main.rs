@@ -1,0 +1,39 @@
+//! Tasks of the project: what is generated, checked and tried out by hand.
+//!
+//! Each sub-command is one module with an `Args` and a `run`; here they are only listed. Never here: anything that the
+//! product needs.
+
+mod crd;
+mod files;
+mod generate;
+mod matrix;
+mod rbac;
+mod tidy;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Tasks of the project")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Write everything that is generated: CRDs, roles and the test matrix.
+    Gen(generate::Args),
+    /// Check what the compiler cannot: arrows between crates, purity, sizes and the test matrix.
+    Tidy(tidy::Args),
+    /// Write docs/test-matrix.md from the comments above the tests, and list the cases that have no test.
+    Matrix(matrix::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().task {
+        Task::Gen(args) => generate::run(&args),
+        Task::Tidy(args) => tidy::run(&args),
+        Task::Matrix(args) => matrix::run(&args),
+    }
+}
