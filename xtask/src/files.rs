@@ -32,7 +32,8 @@ pub fn write(files: &[File]) -> anyhow::Result<()> {
 
 /// Fails when a file is not as it would be written.
 pub fn check(files: &[File]) -> anyhow::Result<()> {
-    let stale: Vec<_> = stale(&workspace::root(), files)?.into_iter().map(|file| file.path.as_str()).collect();
+    let stale: Vec<_> =
+        stale(&workspace::root(), files)?.into_iter().map(|file| file.path.as_str()).collect();
     if stale.is_empty() {
         return Ok(());
     }

@@ -32,6 +32,6 @@ mod tests {
 
     #[test]
     fn committed_generated_files_are_fresh() {
-        run(&Args { check: true }).unwrap();
+        run(&Args { check: true }).unwrap_or_else(|error| panic!("{error:#}"));
     }
 }

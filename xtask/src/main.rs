@@ -3,10 +3,12 @@
 //! Each sub-command is one module with an `Args` and a `run`; here they are only listed. Never here: anything that the
 //! product needs.
 
+mod bench;
 mod crd;
 mod files;
 mod generate;
 mod matrix;
+mod play;
 mod rbac;
 mod tidy;
 mod workspace;
@@ -28,6 +30,10 @@ enum Task {
     Tidy(tidy::Args),
     /// Write docs/test-matrix.md from the comments above the tests, and list the cases that have no test.
     Matrix(matrix::Args),
+    /// Bring up a cluster with simulated machines to look at with kubectl. Ctrl-C ends it.
+    Play(play::Args),
+    /// Measure writes, CPU and memory of fleets of several sizes on a real control plane.
+    Bench(bench::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -35,5 +41,7 @@ fn main() -> anyhow::Result<()> {
         Task::Gen(args) => generate::run(&args),
         Task::Tidy(args) => tidy::run(&args),
         Task::Matrix(args) => matrix::run(&args),
+        Task::Play(args) => play::run(&args),
+        Task::Bench(args) => bench::run(&args),
     }
 }

@@ -108,6 +108,7 @@ pub fn packages() -> anyhow::Result<Vec<Package>> {
     if !output.status.success() {
         bail!("`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
-    let Metadata { packages } = serde_json::from_slice(&output.stdout).context("cannot read the output of `cargo metadata`")?;
+    let Metadata { packages } =
+        serde_json::from_slice(&output.stdout).context("cannot read the output of `cargo metadata`")?;
     Ok(packages)
 }

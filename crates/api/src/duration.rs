@@ -2,6 +2,67 @@
 
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A duration that is written as Go writes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(pub Duration);
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Self = Self(Duration::ZERO);
+
+    /// Whole seconds.
+    pub const fn seconds(seconds: u64) -> Self {
+        Self(Duration::from_secs(seconds))
+    }
+
+    /// Whether it takes no time.
+    pub fn is_zero(self) -> bool {
+        self.0.is_zero()
+    }
+
+    /// For `skip_serializing_if`: whether it takes no time.
+    pub fn is_unset(&self) -> bool {
+        self.is_zero()
+    }
+
+    /// The moment that lies this long after another; the end of time if it lies beyond.
+    pub fn after(self, at: Timestamp) -> Timestamp {
+        let long = SignedDuration::try_from(self.0).unwrap_or(SignedDuration::MAX);
+        at.checked_add(long).unwrap_or(Timestamp::MAX)
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format(self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        parse(&text).map(Self).map_err(<D::Error as serde::de::Error>::custom)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Span {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Span".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "pattern": r"^(0|([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+)$"})
+    }
+}
+
 /// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a duration: use numbers with units ns, us, ms, s, m or h, for example 300s or 1h30m")]
@@ -82,6 +143,14 @@ mod tests {
         for text in ["0abc", "x5m", "", "5", "-5s", "1.2.3s", "5 m"] {
             assert_eq!(parse(text), Err(DurationError), "{text}");
         }
+    }
+
+    #[test]
+    fn a_span_is_text_on_the_wire_and_never_leaves_the_calendar() {
+        let span: Span = serde_json::from_str("\"1m30s\"").expect("a duration");
+        assert_eq!(span, Span::seconds(90));
+        assert_eq!(serde_json::to_string(&span).expect("text"), "\"1m30s\"");
+        assert_eq!(Span(Duration::MAX).after(Timestamp::UNIX_EPOCH), Timestamp::MAX);
     }
 
     #[test]

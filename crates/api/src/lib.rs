@@ -18,6 +18,7 @@ pub mod node;
 pub mod pod;
 pub mod quantity;
 pub mod raw;
+pub mod rbac;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod selector;

@@ -101,13 +101,13 @@ const HOOK_NAME: &str = concat!(
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TemplateMeta {
-    /// Accepted and ignored: the name is chosen by the controller.
+    /// Accepted and ignored: names are not taken from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Accepted and ignored: the name is chosen by the controller.
+    /// Accepted and ignored: names are not taken from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generate_name: Option<String>,
-    /// Accepted and ignored: objects are made in the namespace of their owner.
+    /// Accepted and ignored: what is made from a template is in the namespace of its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Labels to set.
@@ -116,7 +116,7 @@ pub struct TemplateMeta {
     /// Annotations to set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub annotations: BTreeMap<String, String>,
-    /// Accepted and ignored: the owner is the set that makes the object.
+    /// Accepted and ignored: whatever makes an object from a template is its owner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::owner_references"))]
     pub owner_references: Vec<OwnerReference>,

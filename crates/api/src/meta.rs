@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference, Time};
 use kube::Resource;
 use serde::{Deserialize, Deserializer};
 
@@ -40,6 +40,11 @@ impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
+}
+
+/// A time as the wire holds it where whole seconds are too coarse: cut to microseconds.
+pub fn micro(time: jiff::Timestamp) -> MicroTime {
+    MicroTime(jiff::Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time))
 }
 
 /// What every kind of ours can tell about itself.

@@ -45,6 +45,8 @@ pub mod label {
     pub const INTERRUPTIBLE: &str = "machine.openshift.io/interruptible-instance";
     /// On a Node: it is simulated and may be touched by the simulated cloud.
     pub const SIMULATED: &str = "machine.openshift.io/simulated";
+    /// On a Lease of a simulated Node: the instance that it speaks for.
+    pub const SIMULATED_INSTANCE: &str = "simulation.machine.openshift.io/instance";
     /// Role label of control-plane Nodes.
     pub const NODE_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
     /// Older role label of control-plane Nodes.
@@ -155,6 +157,8 @@ pub mod reason {
     pub const INVALID_REPLICAS: &str = "InvalidReplicas";
     /// SpecValid: another field is not valid.
     pub const INVALID_FIELD: &str = "InvalidField";
+    /// MachinesCreated: the last pass over the set's Machines failed.
+    pub const SYNC_ERROR: &str = "SyncError";
     /// RemediationAllowed: more are unhealthy than maxUnhealthy.
     pub const TOO_MANY_UNHEALTHY: &str = "TooManyUnhealthy";
     /// The remediation template is not there.
@@ -179,6 +183,8 @@ pub mod reporter {
     pub const DRAIN: &str = "machine-drain-controller";
     /// The MachineSet controller.
     pub const MACHINE_SET: &str = "machineset_controller";
+    /// The controller that annotates MachineSets with the size of their machines.
+    pub const CAPACITY: &str = "machineset-controller";
     /// The health check controller.
     pub const HEALTH: &str = "machinehealthcheck-controller";
     /// The nodelink controller; it writes no events of its own but names its lease and metrics.

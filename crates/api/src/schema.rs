@@ -83,7 +83,8 @@ pub fn spec_authority(schema: &mut Schema) {
 /// Which API owns an object now.
 pub fn status_authority(schema: &mut Schema) {
     schema.insert(GATE.into(), MIGRATION.into());
-    schema.insert("enum".into(), json!([authority::MACHINE_API, authority::CLUSTER_API, authority::MIGRATING]));
+    schema
+        .insert("enum".into(), json!([authority::MACHINE_API, authority::CLUSTER_API, authority::MIGRATING]));
     schema.insert(
         RULES.into(),
         json!([{

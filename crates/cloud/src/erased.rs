@@ -21,6 +21,10 @@ pub trait Cloud: Send + Sync {
     fn kinds(&self) -> &'static [ProviderKind];
     /// How long an accepted or unanswered create may stay unseen.
     fn settle(&self) -> Duration;
+    /// The same for one machine; that of the cloud if its spec is missing or cannot be used.
+    fn settle_of(&self, _spec: Option<&RawJson>) -> Duration {
+        self.settle()
+    }
     /// Complaints about a provider spec: those of decoding, else those of checking.
     fn check(&self, spec: &RawJson) -> Findings;
     /// Asks for a machine. `spec` may be missing or undecodable only with [`Want::Absent`].
@@ -53,6 +57,11 @@ impl<P: Provider> Cloud for Erased<P> {
 
     fn settle(&self) -> Duration {
         self.0.settle()
+    }
+
+    fn settle_of(&self, raw: Option<&RawJson>) -> Duration {
+        let spec = raw.and_then(|raw| decode::<P::Spec>(raw).ok());
+        spec.map_or_else(|| self.0.settle(), |spec| self.0.settle_of(&spec))
     }
 
     fn check(&self, raw: &RawJson) -> Findings {

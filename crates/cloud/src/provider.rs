@@ -71,6 +71,11 @@ pub trait Provider: Send + Sync + 'static {
     /// How long an accepted or unanswered create may stay unseen.
     fn settle(&self) -> Duration;
 
+    /// The same for one spec, where it depends on it. Never more than [`Provider::settle`].
+    fn settle_of(&self, _: &Self::Spec) -> Duration {
+        self.settle()
+    }
+
     /// Looks at everything that was or may have been made for a machine. With [`Want::Absent`], or when an instance is
     /// recorded, an absence must be read from the cloud, not from a cache.
     async fn observe(&self, who: &Identity, want: Want) -> Result<Self::Sight, CloudError>;

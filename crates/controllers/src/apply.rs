@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use futures::future::{BoxFuture, join_all};
 use mapi_api::{Key, Machine, MachineHealthCheck, MachineSet, Node, Object};
 use mapi_core::{Action, Kind, Plan, Requeue, Sub, Target};
+use mapi_runtime::store::Write;
 use mapi_runtime::writes::{ApiError, Deleted, Eviction, Preconditions, Sub as Part};
 use mapi_runtime::{Error, worker};
 use serde_json::{Value, json};
 
 use crate::Context;
-use crate::context::owner_hold;
+use crate::context::{Stored, owner_hold};
 
 /// What became of a plan.
 #[derive(Debug)]
@@ -73,7 +74,9 @@ async fn sequence(context: &Context, run: &mut Run, actions: Vec<Action>) -> Res
 fn one<'a>(context: &'a Context, run: &'a mut Run, action: Action) -> BoxFuture<'a, Result<(), Failures>> {
     Box::pin(async move {
         match action {
-            Action::Patch { target, sub, patch } => single(patch_object(context, run, target, sub, patch).await),
+            Action::Patch { target, sub, patch } => {
+                single(patch_object(context, run, target, sub, patch).await)
+            }
             Action::CreateMachine { owner_uid, key, object } => {
                 single(create_machine(context, run, &owner_uid, &key, &object).await)
             }
@@ -162,36 +165,47 @@ async fn patch_object(
         metadata["resourceVersion"] = version.as_str().into();
         metadata["uid"] = uid.as_str().into();
     }
-    let hold = context.begin_write(kind, &key);
-    let owner = owner_uid
-        .filter(|_| kind == Kind::Machine && changes_membership(&patch))
-        .map(|uid| context.begin_write(kind, &owner_hold(&uid)));
+    let after = match kind {
+        Kind::Machine => patch_stored::<Machine>(context, &key, owner_uid.as_deref(), sub, &patch).await?,
+        Kind::MachineSet => patch_stored::<MachineSet>(context, &key, None, sub, &patch).await?,
+        Kind::MachineHealthCheck => {
+            patch_stored::<MachineHealthCheck>(context, &key, None, sub, &patch).await?
+        }
+        Kind::Node => patch_stored::<Node>(context, &key, None, sub, &patch).await?,
+    };
+    run.versions.insert(slot, after);
+    Ok(())
+}
+
+/// Patches an object and gives its new version. The object's key is held, and so is its set if the patch moves the
+/// object out of or into the set.
+async fn patch_stored<T: Stored>(
+    context: &Context,
+    key: &Key,
+    owner_uid: Option<&str>,
+    sub: Sub,
+    patch: &Value,
+) -> Result<String, ApiError> {
+    let owner = owner_uid.filter(|_| changes_membership(patch));
+    let holds = begin::<T>(context, [Some(key.clone()), owner.map(owner_hold)]);
     let part = match sub {
         Sub::Main => Part::Main,
         Sub::Status => Part::Status,
     };
-    let writer = &context.writer;
-    let after = match kind {
-        Kind::Machine => version_of(writer.merge_patch::<Machine>(&key, part, &patch).await?),
-        Kind::MachineSet => version_of(writer.merge_patch::<MachineSet>(&key, part, &patch).await?),
-        Kind::MachineHealthCheck => version_of(writer.merge_patch::<MachineHealthCheck>(&key, part, &patch).await?),
-        Kind::Node => version_of(writer.merge_patch::<Node>(&key, part, &patch).await?),
-    };
-    hold.done(&after);
-    if let Some(owner) = owner {
-        owner.done(&after);
+    let answer = context.writer.merge_patch::<T>(key, part, patch).await;
+    for hold in holds {
+        hold.finish(answer.as_ref());
     }
-    run.versions.insert(slot, after);
-    Ok(())
+    answer.map(|object| object.version().into())
+}
+
+fn begin<T: Stored>(context: &Context, keys: [Option<Key>; 2]) -> Vec<Write<T>> {
+    keys.iter().flatten().map(|key| T::store(context).begin_write(key)).collect()
 }
 
 /// Whether a patch of a Machine changes which set it belongs to: its owners or labels.
 fn changes_membership(patch: &Value) -> bool {
     patch["metadata"].get("ownerReferences").is_some()
-}
-
-fn version_of(object: impl Object) -> String {
-    object.version().into()
 }
 
 async fn create_machine(
@@ -201,21 +215,25 @@ async fn create_machine(
     key: &Key,
     object: &Value,
 ) -> Result<(), ApiError> {
-    let hold = context.begin_write(Kind::Machine, &owner_hold(owner_uid));
-    let created = match context.writer.create::<Machine>(&key.namespace, object).await {
-        Err(error) if error.is_already_exists() => adopt_earlier(context, owner_uid, key, error).await?,
-        Err(error) if error.is_unknown_outcome() => {
-            run.uncertain.push(key.clone());
-            return Err(error);
-        }
-        other => other?,
+    let hold = context.machines.begin_write(&owner_hold(owner_uid));
+    let answer = match context.writer.create::<Machine>(&key.namespace, object).await {
+        Err(error) if error.is_already_exists() => adopt_earlier(context, owner_uid, key, error).await,
+        other => other,
     };
-    hold.done(created.version());
-    Ok(())
+    hold.finish(answer.as_ref());
+    if answer.as_ref().is_err_and(ApiError::is_unknown_outcome) {
+        run.uncertain.push(key.clone());
+    }
+    answer.map(drop)
 }
 
 /// A Machine of this name exists. If our set owns it, an earlier create whose answer was lost made it.
-async fn adopt_earlier(context: &Context, owner_uid: &str, key: &Key, error: ApiError) -> Result<Machine, ApiError> {
+async fn adopt_earlier(
+    context: &Context,
+    owner_uid: &str,
+    key: &Key,
+    error: ApiError,
+) -> Result<Machine, ApiError> {
     match context.writer.get::<Machine>(key).await? {
         Some(machine) if machine.set_owner().is_some_and(|owner| owner.uid == owner_uid) => Ok(machine),
         _ => Err(error),
@@ -223,24 +241,27 @@ async fn adopt_earlier(context: &Context, owner_uid: &str, key: &Key, error: Api
 }
 
 async fn delete(context: &Context, target: &Target) -> Result<(), ApiError> {
-    let Target { kind, key, uid, version: _, owner_uid } = target;
+    match target.kind {
+        Kind::Machine => delete_stored::<Machine>(context, target).await,
+        Kind::MachineSet => delete_stored::<MachineSet>(context, target).await,
+        Kind::MachineHealthCheck => delete_stored::<MachineHealthCheck>(context, target).await,
+        Kind::Node => delete_stored::<Node>(context, target).await,
+    }
+}
+
+async fn delete_stored<T: Stored>(context: &Context, target: &Target) -> Result<(), ApiError> {
+    let Target { kind: _, key, uid, version: _, owner_uid } = target;
     let preconditions = Preconditions { uid: Some(uid.clone()), resource_version: None };
-    let owner = owner_uid.as_ref().map(|uid| context.begin_write(*kind, &owner_hold(uid)));
-    let holds = [Some(context.begin_write(*kind, key)), owner];
-    let writer = &context.writer;
-    let version = match kind {
-        Kind::Machine => marked(writer.delete::<Machine>(key, preconditions).await?),
-        Kind::MachineSet => marked(writer.delete::<MachineSet>(key, preconditions).await?),
-        Kind::MachineHealthCheck => marked(writer.delete::<MachineHealthCheck>(key, preconditions).await?),
-        Kind::Node => marked(writer.delete::<Node>(key, preconditions).await?),
-    };
-    for hold in holds.into_iter().flatten() {
-        match &version {
-            Some(version) => hold.done(version),
-            None => hold.gone(key, uid),
+    let holds = begin::<T>(context, [Some(key.clone()), owner_uid.as_deref().map(owner_hold)]);
+    let answer = context.writer.delete::<T>(key, preconditions).await;
+    for hold in holds {
+        match &answer {
+            Ok(Deleted::Gone) => hold.gone(key, uid),
+            Ok(Deleted::Marked(object)) => hold.done(object.version()),
+            Err(error) => hold.finish(Err(error)),
         }
     }
-    Ok(())
+    answer.map(drop)
 }
 
 async fn create_request(context: &Context, object: &Value) -> Result<(), ApiError> {
@@ -271,13 +292,6 @@ async fn plural_of(context: &Context, api_version: &str, kind: &str) -> Result<S
     context.writer.resource_of(api_version, kind).await?.ok_or_else(|| {
         ApiError::new(404, "NotFound", format!("the server serves no kind `{kind}` in `{api_version}`"))
     })
-}
-
-fn marked<T: Object>(deleted: Deleted<T>) -> Option<String> {
-    match deleted {
-        Deleted::Gone => None,
-        Deleted::Marked(object) => Some(object.version().into()),
-    }
 }
 
 fn kind_name(kind: Kind) -> &'static str {

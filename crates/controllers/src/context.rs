@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use mapi_api::{Key, Machine, MachineHealthCheck, MachineSet, Node};
+use mapi_api::{Key, Machine, MachineHealthCheck, MachineSet, Node, Object};
 use mapi_cloud::Clouds;
-use mapi_core::Kind;
 use mapi_runtime::clock::Clock;
 use mapi_runtime::events::Recorder;
 use mapi_runtime::store::Store;
 use mapi_runtime::writes::Writer;
+use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::indexes;
@@ -72,44 +72,32 @@ pub fn owner_hold(uid: &str) -> Key {
     Key::new("owner", uid)
 }
 
-impl Context {
-    /// Begins a write to an object: until its end, and until the cache shows it, nobody acts on the object.
-    pub(crate) fn begin_write(&self, kind: Kind, hold: &Key) -> Hold {
-        match kind {
-            Kind::Machine => Hold::Machine(self.machines.begin_write(hold)),
-            Kind::MachineSet => Hold::Set(self.sets.begin_write(hold)),
-            Kind::MachineHealthCheck => Hold::Check(self.checks.begin_write(hold)),
-            Kind::Node => Hold::Node(self.nodes.begin_write(hold)),
-        }
+/// A kind that has a shared cache, and whose writes hold its keys until the cache shows them.
+pub(crate) trait Stored: Object + DeserializeOwned + Send + Sync + 'static {
+    /// The cache.
+    fn store(context: &Context) -> &Store<Self>;
+}
+
+impl Stored for Machine {
+    fn store(context: &Context) -> &Store<Self> {
+        &context.machines
     }
 }
 
-/// A write under way, of whatever kind.
-pub(crate) enum Hold {
-    Machine(mapi_runtime::store::Write<Machine>),
-    Set(mapi_runtime::store::Write<MachineSet>),
-    Check(mapi_runtime::store::Write<MachineHealthCheck>),
-    Node(mapi_runtime::store::Write<Node>),
+impl Stored for MachineSet {
+    fn store(context: &Context) -> &Store<Self> {
+        &context.sets
+    }
 }
 
-impl Hold {
-    /// The write ended with this version.
-    pub(crate) fn done(self, version: &str) {
-        match self {
-            Self::Machine(write) => write.done(version),
-            Self::Set(write) => write.done(version),
-            Self::Check(write) => write.done(version),
-            Self::Node(write) => write.done(version),
-        }
+impl Stored for MachineHealthCheck {
+    fn store(context: &Context) -> &Store<Self> {
+        &context.checks
     }
+}
 
-    /// The object with this UID is gone: whoever waits goes on once the cache has lost it.
-    pub(crate) fn gone(self, key: &Key, uid: &str) {
-        match self {
-            Self::Machine(write) => write.gone(key, uid),
-            Self::Set(write) => write.gone(key, uid),
-            Self::Check(write) => write.gone(key, uid),
-            Self::Node(write) => write.gone(key, uid),
-        }
+impl Stored for Node {
+    fn store(context: &Context) -> &Store<Self> {
+        &context.nodes
     }
 }

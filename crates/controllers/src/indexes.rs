@@ -45,7 +45,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn index<T: serde::de::DeserializeOwned>(of: &[(&str, IndexFn<T>)], name: &str, object: serde_json::Value) -> Vec<String> {
+    fn index<T: serde::de::DeserializeOwned>(
+        of: &[(&str, IndexFn<T>)],
+        name: &str,
+        object: serde_json::Value,
+    ) -> Vec<String> {
         let object = serde_json::from_value(object).expect("object");
         let (_, function) = of.iter().find(|(n, _)| *n == name).expect("index exists");
         function(&object)

@@ -33,9 +33,21 @@ impl Default for Metrics {
                 &["phase"],
                 &TRANSITION_BUCKETS,
             ),
-            create_failed: metrics::counter("mapi_instance_create_failed", "Failed creations of instances.", &failed),
-            update_failed: metrics::counter("mapi_instance_update_failed", "Failed updates of instances.", &failed),
-            delete_failed: metrics::counter("mapi_instance_delete_failed", "Failed deletions of instances.", &failed),
+            create_failed: metrics::counter(
+                "mapi_instance_create_failed",
+                "Failed creations of instances.",
+                &failed,
+            ),
+            update_failed: metrics::counter(
+                "mapi_instance_update_failed",
+                "Failed updates of instances.",
+                &failed,
+            ),
+            delete_failed: metrics::counter(
+                "mapi_instance_delete_failed",
+                "Failed deletions of instances.",
+                &failed,
+            ),
             covered: metrics::float_gauge(
                 "mapi_machinehealthcheck_nodes_covered",
                 "Machines that a health check covers.",

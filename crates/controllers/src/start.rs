@@ -32,8 +32,14 @@ pub enum Controller {
 
 impl Controller {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::MachineSet, Self::Machine, Self::Drain, Self::NodeLink, Self::MachineHealthCheck, Self::Capacity];
+    pub const ALL: [Self; 6] = [
+        Self::MachineSet,
+        Self::Machine,
+        Self::Drain,
+        Self::NodeLink,
+        Self::MachineHealthCheck,
+        Self::Capacity,
+    ];
 
     /// Name as in `--only`.
     pub fn name(self) -> &'static str {
@@ -94,7 +100,13 @@ pub fn watch(context: &Arc<Context>) -> Vec<JoinHandle<()>> {
     vec![
         watch_one(context, scope(), &context.machines, names::KIND_MACHINE, names::reporter::MACHINE),
         watch_one(context, scope(), &context.sets, names::KIND_MACHINE_SET, names::reporter::MACHINE_SET),
-        watch_one(context, scope(), &context.checks, names::KIND_MACHINE_HEALTH_CHECK, names::reporter::HEALTH),
+        watch_one(
+            context,
+            scope(),
+            &context.checks,
+            names::KIND_MACHINE_HEALTH_CHECK,
+            names::reporter::HEALTH,
+        ),
         watch_one(context, Scope::All, &context.nodes, "Node", names::reporter::NODE_LINK),
     ]
 }

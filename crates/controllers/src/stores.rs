@@ -14,12 +14,12 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 /// A cache of one kind and the way to write it, under the cloud's own user agent.
-pub struct ObjectStore<T> {
+pub struct ObjectStore<T: 'static> {
     store: Store<T>,
     writer: Writer,
 }
 
-impl<T> ObjectStore<T> {
+impl<T: 'static> ObjectStore<T> {
     /// Objects of a kind. The caller feeds the cache.
     pub fn new(store: Store<T>, writer: Writer) -> Self {
         Self { store, writer }
@@ -60,7 +60,8 @@ where
     }
 
     async fn create(&self, object: &T) -> Result<T, StoreError> {
-        let mut value = serde_json::to_value(object).map_err(|error| StoreError::Invalid(error.to_string()))?;
+        let mut value =
+            serde_json::to_value(object).map_err(|error| StoreError::Invalid(error.to_string()))?;
         value["apiVersion"] = T::api_version(&()).as_ref().into();
         value["kind"] = T::kind(&()).as_ref().into();
         self.writer.create::<T>(&object.key().namespace, &value).await.map_err(store_error)
@@ -83,7 +84,9 @@ where
         let (sender, receiver) = mpsc::unbounded_channel();
         self.store.subscribe(move |change| {
             let object = match change {
-                Change::Added(object, _) | Change::Updated { new: object, .. } | Change::Removed(object) => object,
+                Change::Added(object, _) | Change::Updated { new: object, .. } | Change::Removed(object) => {
+                    object
+                }
             };
             // The receiver is gone only when the process stops.
             let _ = sender.send(Arc::clone(object));

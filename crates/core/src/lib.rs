@@ -12,5 +12,6 @@ pub mod migration;
 pub mod node_link;
 pub mod patch;
 pub mod plan;
+mod spread;
 
 pub use plan::{Action, Gate, Kind, Measure, Plan, Requeue, Sub, Target};

@@ -1,22 +1,94 @@
-//! client
+//! The client to the API server: where it is, who we are, TLS, connections. How requests are limited and tried again is
+//! in `govern`. Never here: paths or kinds.
+
 use std::path::Path;
 use std::time::Duration;
+
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{Body, ConfigExt};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tower::{BoxError, ServiceBuilder};
+
 use crate::Error;
+use crate::govern::{Governed, Limits};
+
 /// How a client behaves towards the API server.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
     /// Value of the `User-Agent` header.
     pub user_agent: &'static str,
-    /// Requests per second, 0 = unlimited.
+    /// Requests per second; 0 = unlimited.
     pub qps: f32,
     /// Requests that may be sent at once after a pause.
     pub burst: u32,
-    /// Requests in flight, watches not counted; also the number of idle connections kept. 0 = unlimited.
+    /// Requests in flight, watches not counted; 0 = unlimited. Also bounds the idle connections that are kept.
     pub in_flight: usize,
-    /// Time for one attempt of a request.
+    /// For one attempt of a request.
     pub timeout: Duration,
 }
-/// x
-pub async fn config(_kubeconfig: Option<&Path>) -> Result<kube::Config, Error> { todo!() }
-/// x
-pub fn client(_config: kube::Config, _options: &ClientOptions) -> Result<kube::Client, Error> { todo!() }
+
+impl ClientOptions {
+    /// User agent of the controllers.
+    pub const OPERATOR: &'static str = concat!("machine-api-operator/", env!("CARGO_PKG_VERSION"));
+    /// User agent of the simulated cloud, so that an audit log tells the two apart.
+    pub const SIMULATED_CLOUD: &'static str =
+        concat!("machine-api-simulated-cloud/", env!("CARGO_PKG_VERSION"));
+}
+
+impl Default for ClientOptions {
+    /// No limit but 32 requests in flight: the server's own priority and fairness decides, and its 429 is waited out.
+    fn default() -> Self {
+        let timeout = Duration::from_secs(30);
+        Self { user_agent: Self::OPERATOR, qps: 0.0, burst: 0, in_flight: 32, timeout }
+    }
+}
+
+/// Idle connections are closed after this time: each costs about 100 KB here and a goroutine at the server, and a burst
+/// opens as many as requests are in flight.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Idle connections kept without a limit of requests in flight.
+const IDLE_CONNECTIONS: usize = 32;
+
+/// The configuration from a kubeconfig file, else that of the pod.
+pub async fn config(kubeconfig: Option<&Path>) -> Result<kube::Config, Error> {
+    let mut config = match kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path)?;
+            kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?
+        }
+        None => kube::Config::incluster()?,
+    };
+    // Retries are ours and know idempotence (design decision 4): this would send a create again after a time-out.
+    config.default_retry = false;
+    Ok(config)
+}
+
+/// A client. Must be called inside the async runtime.
+pub fn client(config: kube::Config, options: &ClientOptions) -> Result<kube::Client, Error> {
+    if config.proxy_url.is_some() {
+        tracing::warn!("proxies are not supported, the API server is contacted directly");
+    }
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(config.connect_timeout);
+    // A watch may be silent for minutes: without probes a vanished server is noticed only at its end.
+    connector.set_keepalive(Some(Duration::from_secs(30)));
+    let connector = config.rustls_https_connector_with_connector(connector)?;
+    let idle = if options.in_flight == 0 { IDLE_CONNECTIONS } else { options.in_flight };
+    let http: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(idle)
+        .build(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(http);
+    Ok(kube::Client::new(Governed::new(service, Limits::new(options)?), config.default_namespace))
+}

@@ -4,6 +4,7 @@
 //! after the write ended shows everything, whatever the evidence.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use mapi_api::Key;
 use tokio::time::{Duration, Instant};
@@ -34,6 +35,7 @@ pub(crate) enum Evidence {
 pub(crate) struct Holds {
     holds: BTreeMap<Key, Hold>,
     by_version: BTreeMap<u64, Vec<Key>>,
+    by_object: BTreeMap<Key, Vec<Key>>,
     progress: u64,
     relists_begun: u64,
     relists_complete: u64,
@@ -45,7 +47,8 @@ struct Hold {
     version: Option<(u64, Mark)>,
     gone: Vec<(Key, String, Mark)>,
     relist: Option<Mark>,
-    waiters: Vec<Waiter>,
+    /// Never locked: the mutex lets a store be shared, though a waiter alone may not be.
+    waiters: Mutex<Vec<Waiter>>,
 }
 
 /// When a write ended.
@@ -60,20 +63,24 @@ impl Holds {
         self.holds.entry(hold.clone()).or_default().in_flight += 1;
     }
 
-    /// Ends a write. `None`: it changed nothing.
+    /// Ends a write. `None`: it changed nothing, or the cache shows it already.
     pub(crate) fn end(&mut self, hold: &Key, evidence: Option<Evidence>) {
         let Some(held) = self.holds.get_mut(hold) else { return };
         held.in_flight = held.in_flight.saturating_sub(1);
         let mark = |wait| Mark { relists_begun: self.relists_begun, due: Instant::now() + wait };
         match evidence {
             None => {}
+            Some(Evidence::Version(version)) if version <= self.progress => {}
             Some(Evidence::Version(version)) => {
                 // Versions are seen in order, so the highest stands for all. The mark is the latest: only late, never early.
                 let highest = held.version.map_or(version, |(before, _)| before.max(version));
                 held.version = Some((highest, mark(OVERDUE)));
                 self.by_version.entry(highest).or_default().push(hold.clone());
             }
-            Some(Evidence::Gone(key, uid)) => held.gone.push((key, uid, mark(OVERDUE))),
+            Some(Evidence::Gone(key, uid)) => {
+                self.by_object.entry(key.clone()).or_default().push(hold.clone());
+                held.gone.push((key, uid, mark(OVERDUE)));
+            }
             Some(Evidence::Relist) => held.relist = Some(mark(UNKNOWN_OVERDUE)),
         }
     }
@@ -82,7 +89,7 @@ impl Holds {
     pub(crate) fn wait(&mut self, hold: &Key, waiter: Waiter) -> Option<Waiter> {
         match self.holds.get_mut(hold) {
             Some(held) => {
-                held.waiters.push(waiter);
+                held.waiters.get_mut().unwrap_or_else(PoisonError::into_inner).push(waiter);
                 None
             }
             None => Some(waiter),
@@ -97,14 +104,17 @@ impl Holds {
     pub(crate) fn settle(&mut self, hold: &Key, exists: &dyn Fn(&Key, &str) -> bool) -> Vec<Waiter> {
         let Some(held) = self.holds.get_mut(hold) else { return Vec::new() };
         let (progress, complete) = (self.progress, self.relists_complete);
-        held.version = held.version.filter(|(version, mark)| progress < *version && mark.is_before_list(complete));
+        held.version =
+            held.version.filter(|(version, mark)| progress < *version && mark.is_before_list(complete));
         held.gone.retain(|(key, uid, mark)| mark.is_before_list(complete) && exists(key, uid));
         held.relist = held.relist.filter(|mark| mark.is_before_list(complete));
-        let is_held = held.in_flight > 0 || held.version.is_some() || !held.gone.is_empty() || held.relist.is_some();
+        let is_held =
+            held.in_flight > 0 || held.version.is_some() || !held.gone.is_empty() || held.relist.is_some();
         if is_held {
             return Vec::new();
         }
-        self.holds.remove(hold).map(|held| held.waiters).unwrap_or_default()
+        let held = self.holds.remove(hold);
+        held.map(|held| held.waiters.into_inner().unwrap_or_else(PoisonError::into_inner)).unwrap_or_default()
     }
 
     /// Keys to settle because everything up to `version` was seen.
@@ -114,15 +124,13 @@ impl Holds {
         std::mem::replace(&mut self.by_version, later).into_values().flatten().collect()
     }
 
-    /// Keys to settle because an object went.
-    pub(crate) fn waiting_for_removal(&self, object: &Key) -> Vec<Key> {
-        let waits = |held: &Hold| held.gone.iter().any(|(key, _, _)| key == object);
-        self.holds.iter().filter(|(_, held)| waits(held)).map(|(hold, _)| hold.clone()).collect()
+    /// Keys to settle because an object went, or its name has another UID.
+    pub(crate) fn waiting_for_removal(&mut self, object: &Key) -> Vec<Key> {
+        self.by_object.remove(object).unwrap_or_default()
     }
 
-    pub(crate) fn relist_begun(&mut self) -> u64 {
+    pub(crate) fn relist_begun(&mut self) {
         self.relists_begun += 1;
-        self.relists_begun
     }
 
     /// Keys to settle because a list is complete, in which `version` was the highest. Progress is set, not raised: a
@@ -130,13 +138,21 @@ impl Holds {
     pub(crate) fn relist_complete(&mut self, version: u64) -> Vec<Key> {
         self.relists_complete = self.relists_begun;
         self.progress = version;
+        self.holds.keys().cloned().collect()
+    }
+
+    /// Forgets who waited for what and was released by a list. To be called after its keys were settled.
+    pub(crate) fn rebuild(&mut self) {
         self.by_version.clear();
-        for (key, held) in &self.holds {
+        self.by_object.clear();
+        for (hold, held) in &self.holds {
             if let Some((version, _)) = held.version {
-                self.by_version.entry(version).or_default().push(key.clone());
+                self.by_version.entry(version).or_default().push(hold.clone());
+            }
+            for (object, _, _) in &held.gone {
+                self.by_object.entry(object.clone()).or_default().push(hold.clone());
             }
         }
-        self.holds.keys().cloned().collect()
     }
 
     /// When the evidence that is missing longest should have come.
@@ -146,7 +162,7 @@ impl Holds {
 
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.holds.is_empty() && self.by_version.is_empty()
+        self.holds.is_empty() && self.by_version.is_empty() && self.by_object.is_empty()
     }
 }
 

@@ -39,6 +39,7 @@ impl<T> Lenient<T> {
     }
 }
 
+/// Works on JSON text only, and in a watch event only if `type` comes before `object`, as every API server writes it.
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Lenient<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
@@ -61,7 +62,7 @@ impl<T: Object> Resource for Lenient<T> {
         T::group(&())
     }
     fn version(_: &()) -> Cow<'_, str> {
-        T::version(&())
+        <T as Resource>::version(&())
     }
     fn plural(_: &()) -> Cow<'_, str> {
         T::plural(&())
@@ -91,7 +92,8 @@ fn metadata_of(text: &str) -> ObjectMeta {
         return found.metadata;
     }
     let tree: Value = serde_json::from_str(text).unwrap_or_default();
-    let field = |name: &str| tree.pointer(&format!("/metadata/{name}")).and_then(Value::as_str).map(str::to_owned);
+    let field =
+        |name: &str| tree.pointer(&format!("/metadata/{name}")).and_then(Value::as_str).map(str::to_owned);
     ObjectMeta {
         name: field("name"),
         namespace: field("namespace"),
@@ -127,7 +129,9 @@ mod tests {
 
     #[test]
     fn a_list_with_a_poison_object_yields_the_others() {
-        let text = format!(r#"{{"kind":"LeaseList","apiVersion":"x/v1","metadata":{{}},"items":[{POISON},{GOOD}]}}"#);
+        let text = format!(
+            r#"{{"kind":"LeaseList","apiVersion":"x/v1","metadata":{{}},"items":[{POISON},{GOOD}]}}"#
+        );
         let list: ObjectList<Lenient<Lease>> = serde_json::from_str(&text).unwrap();
         let [poison, good] = list.items.try_into().unwrap();
         assert_eq!(poison.key().to_string(), "ns/poison");
@@ -139,7 +143,8 @@ mod tests {
     #[test]
     fn a_watch_event_with_a_poison_object_keeps_its_identity_and_version() {
         let text = format!(r#"{{"type":"MODIFIED","object":{POISON}}}"#);
-        let WatchEvent::Modified(poison) = serde_json::from_str::<WatchEvent<Lenient<Lease>>>(&text).unwrap() else {
+        let WatchEvent::Modified(poison) = serde_json::from_str::<WatchEvent<Lenient<Lease>>>(&text).unwrap()
+        else {
             panic!("a modification");
         };
         assert_eq!((poison.uid(), poison.version()), ("u", "2"));

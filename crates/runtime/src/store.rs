@@ -1,17 +1,16 @@
 //! One shared cache for one kind: objects, indexes, subscribers and freshness.
 //!
-//! For: every reader of a kind in the process. Never here: a client (see `watch`) or a decision. Nothing here blocks,
-//! and no lock is held while a subscriber runs.
+//! For: every reader of a kind in the process. Never here: a client (see `watch`) or a decision. Nothing here waits for
+//! the network, and no lock is held while a subscriber runs.
 
-use std::collections::BTreeMap;
-use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use kube::runtime::watcher;
 use mapi_api::{Key, Object};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use crate::cache::{Cache, Indexes};
 use crate::freshness::{Evidence, Holds};
 pub use crate::lenient::Lenient;
 use crate::outbox::{Item, Outbox};
@@ -21,31 +20,20 @@ use crate::writes::{ApiError, Deleted};
 pub type IndexFn<T> = fn(&T) -> Vec<String>;
 
 /// A cache. Clones share it.
-pub struct Store<T>(Arc<Inner<T>>);
+pub struct Store<T: 'static>(Arc<Inner<T>>);
 
-struct Inner<T> {
-    indexes: &'static [(&'static str, IndexFn<T>)],
+struct Inner<T: 'static> {
     state: RwLock<State<T>>,
-    outbox: Mutex<Outbox<T>>,
-    synced: watch::Sender<bool>,
+    outbox: Outbox<T>,
+    synced: Arc<watch::Sender<bool>>,
     unsettled: Notify,
 }
 
-struct State<T> {
-    objects: BTreeMap<Key, Entry<T>>,
-    /// By index, then value: the keys, sorted.
-    indexes: Vec<BTreeMap<Box<str>, Vec<Key>>>,
-    undecodable: BTreeMap<Key, (u64, Undecodable)>,
+struct State<T: 'static> {
+    cache: Cache<T>,
     holds: Holds,
-    /// Number of the last list begun.
-    round: u64,
-    /// Highest version in it so far.
+    /// Highest version in the present list so far.
     listed: u64,
-}
-
-struct Entry<T> {
-    object: Arc<T>,
-    round: u64,
 }
 
 /// Where an addition came from.
@@ -92,54 +80,38 @@ impl<T> Clone for Store<T> {
 
 impl<T: Object + Send + Sync + 'static> Store<T> {
     /// An empty cache with these indexes.
-    pub fn new(indexes: &'static [(&'static str, IndexFn<T>)]) -> Self {
-        let state = State {
-            objects: BTreeMap::new(),
-            indexes: indexes.iter().map(|_| BTreeMap::new()).collect(),
-            undecodable: BTreeMap::new(),
-            holds: Holds::default(),
-            round: 0,
-            listed: 0,
-        };
+    pub fn new(indexes: Indexes<T>) -> Self {
         Self(Arc::new(Inner {
-            indexes,
-            state: RwLock::new(state),
-            outbox: Mutex::default(),
-            synced: watch::Sender::new(false),
+            state: RwLock::new(State { cache: Cache::new(indexes), holds: Holds::default(), listed: 0 }),
+            outbox: Outbox::new(),
+            synced: Arc::new(watch::Sender::new(false)),
             unsettled: Notify::new(),
         }))
     }
 
     /// The object of a key.
     pub fn get(&self, key: &Key) -> Option<Arc<T>> {
-        self.read().objects.get(key).map(|entry| entry.object.clone())
+        self.read().cache.get(key).cloned()
     }
 
     /// The objects that an index finds under a value, sorted by key.
     pub fn by(&self, index: &'static str, value: &str) -> Vec<Arc<T>> {
-        let position = self.0.indexes.iter().position(|(name, _)| *name == index);
-        let position = position.expect("the index is one of those that the store was made with");
-        let state = self.read();
-        let keys = state.indexes[position].get(value).map(Vec::as_slice).unwrap_or_default();
-        keys.iter().filter_map(|key| state.objects.get(key)).map(|entry| entry.object.clone()).collect()
+        self.read().cache.by(index, value).cloned().collect()
     }
 
     /// The objects of a namespace, sorted by name.
     pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<T>> {
-        let state = self.read();
-        let from_here = state.objects.range(Key::new(namespace, "")..);
-        let here = from_here.take_while(|(key, _)| &*key.namespace == namespace);
-        here.map(|(_, entry)| entry.object.clone()).collect()
+        self.read().cache.in_namespace(namespace).cloned().collect()
     }
 
     /// All objects, sorted by key.
     pub fn list(&self) -> Vec<Arc<T>> {
-        self.read().objects.values().map(|entry| entry.object.clone()).collect()
+        self.read().cache.all().cloned().collect()
     }
 
     /// How many objects there are.
     pub fn len(&self) -> usize {
-        self.read().objects.len()
+        self.read().cache.len()
     }
 
     /// Whether there is no object.
@@ -155,40 +127,40 @@ impl<T: Object + Send + Sync + 'static> Store<T> {
     /// Waits for that.
     pub async fn synced(&self) {
         let mut synced = self.0.synced.subscribe();
-        // The sender lives as long as `self`, so this ends with the value true.
-        let _ = synced.wait_for(|synced| *synced).await;
+        // An error would mean that the sender is gone; it lives in `self`.
+        let _ = synced.wait_for(|is_synced| *is_synced).await;
     }
 
     /// Calls `f` for every change, in order, outside locks. Objects that are present are told as additions first.
     pub fn subscribe(&self, f: impl Fn(&Change<T>) + Send + Sync + 'static) {
         {
             let state = self.read();
-            let present = state.objects.values().map(|entry| entry.object.clone()).collect();
-            self.outbox().push(Item::Subscribe(Arc::new(f), present));
+            let present =
+                state.cache.all().map(|object| Change::Added(object.clone(), Origin::List)).collect();
+            self.0.outbox.push([Item::Subscribe(Arc::new(f), present)]);
         }
-        self.deliver();
+        self.0.outbox.deliver();
     }
 
     /// Calls `f` for every version of an object that cannot be decoded, also for those that are known already.
     pub fn on_undecodable(&self, f: impl Fn(&Undecodable) + Send + Sync + 'static) {
         {
             let state = self.read();
-            let present = state.undecodable.values().map(|(_, found)| found.clone()).collect();
-            self.outbox().push(Item::SubscribeUndecodable(Arc::new(f), present));
+            let present = state.cache.undecodable().cloned().collect();
+            self.0.outbox.push([Item::SubscribeUndecodable(Arc::new(f), present)]);
         }
-        self.deliver();
+        self.0.outbox.deliver();
     }
 
-    /// The objects whose latest version cannot be decoded. Where an earlier version could, the cache still has that one:
-    /// an object that cannot be read is no reason to act as if it were gone.
+    /// The objects whose latest version cannot be decoded. Where an earlier version could, the cache still has that one.
     pub fn undecodable(&self) -> Vec<Undecodable> {
-        self.read().undecodable.values().map(|(_, found)| found.clone()).collect()
+        self.read().cache.undecodable().cloned().collect()
     }
 
     /// Says that a write begins after which `hold` must not be worked on until the cache shows the result.
     pub fn begin_write(&self, hold: &Key) -> Write<T> {
         self.write().holds.begin(hold);
-        Write { store: self.clone(), hold: Some(hold.clone()) }
+        Write { store: self.clone(), hold: hold.clone(), is_open: true }
     }
 
     /// Whether the cache shows every write that was announced for `hold`.
@@ -206,18 +178,37 @@ impl<T: Object + Send + Sync + 'static> Store<T> {
 
     /// The one way in. Events must come from one watch, in its order.
     pub fn handle(&self, event: watcher::Event<Lenient<T>>) {
-        match event {
-            watcher::Event::Init => {
-                let mut state = self.write();
-                state.round = state.holds.relist_begun();
-                state.listed = 0;
-            }
-            watcher::Event::InitApply(object) => self.apply(object, Origin::List),
-            watcher::Event::Apply(object) => self.apply(object, Origin::Watch),
-            watcher::Event::Delete(object) => self.delete(&object),
-            watcher::Event::InitDone => self.list_complete(),
+        {
+            let mut state = self.write();
+            let items = match event {
+                watcher::Event::Init => {
+                    state.begin_list();
+                    Vec::new()
+                }
+                watcher::Event::InitApply(object) => {
+                    state.listed = state.listed.max(number(object.version()).unwrap_or_default());
+                    state.put(object, Origin::List)
+                }
+                watcher::Event::Apply(object) => {
+                    let version = number(object.version());
+                    let items = state.put(object, Origin::Watch);
+                    state.seen(version, items)
+                }
+                watcher::Event::Delete(object) => {
+                    let items = state.remove(&object.key());
+                    state.seen(number(object.version()), items)
+                }
+                watcher::Event::InitDone => {
+                    let items = state.end_list();
+                    let synced = self.0.synced.clone();
+                    let is_first = !*synced.borrow();
+                    let tell: Item<T> = Item::Run(Box::new(move || _ = synced.send_replace(true)));
+                    items.into_iter().chain(is_first.then_some(tell)).collect()
+                }
+            };
+            self.0.outbox.push(items);
         }
-        self.deliver();
+        self.0.outbox.deliver();
     }
 
     /// Resolves when a write ended whose evidence is not there yet.
@@ -230,19 +221,155 @@ impl<T: Object + Send + Sync + 'static> Store<T> {
         self.read().holds.due()
     }
 
-    fn apply(&self, object: Lenient<T>, origin: Origin) {
-        let (key, version) = (object.key(), number(object.version()));
-        match object.into_result() {
-            Ok(object) => {
-                let values = self.values(&object);
-                let mut state = self.write();
-                state.put(&key, Arc::new(object), values, self.0.indexes).map(|change| match change {
-                    Change::Added(object, _) => Change::Added(object, origin),
-                    other => other,
-                });
-            }
-            Err(_) => {}
+    fn end_write(&self, hold: &Key, evidence: Option<Evidence>) {
+        let is_fresh = {
+            let mut state = self.write();
+            let is_missing = |evidence: &Evidence| match evidence {
+                Evidence::Gone(key, uid) => state.cache.has(key, uid),
+                Evidence::Version(_) | Evidence::Relist => true,
+            };
+            let evidence = evidence.filter(is_missing);
+            state.holds.end(hold, evidence);
+            let items = state.settle([hold.clone()]);
+            self.0.outbox.push(items);
+            state.holds.is_fresh(hold)
+        };
+        if !is_fresh {
+            self.0.unsettled.notify_one();
         }
-        let _ = version;
+        self.0.outbox.deliver();
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State<T>> {
+        self.0.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State<T>> {
+        self.0.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+impl<T: Object> State<T> {
+    fn begin_list(&mut self) {
+        self.cache.begin_list();
+        self.holds.relist_begun();
+        self.listed = 0;
+    }
+
+    fn end_list(&mut self) -> Vec<Item<T>> {
+        let mut items: Vec<Item<T>> = self.cache.end_list().into_iter().map(Item::Change).collect();
+        let keys = self.holds.relist_complete(self.listed);
+        items.extend(self.settle(keys));
+        self.holds.rebuild();
+        items
+    }
+
+    fn put(&mut self, object: Lenient<T>, origin: Origin) -> Vec<Item<T>> {
+        let key = object.key();
+        let mut items: Vec<Item<T>> = match object.into_result() {
+            Ok(object) => self.cache.put(object, origin).into_iter().map(Item::Change).collect(),
+            Err(broken) => {
+                let (removed, news) = self.cache.put_broken(key.clone(), *broken);
+                removed.map(Item::Change).into_iter().chain(news.map(Item::Undecodable)).collect()
+            }
+        };
+        if items.iter().any(|item| matches!(item, Item::Change(Change::Removed(_)))) {
+            let keys = self.holds.waiting_for_removal(&key);
+            items.extend(self.settle(keys));
+        }
+        items
+    }
+
+    fn remove(&mut self, key: &Key) -> Vec<Item<T>> {
+        let mut items: Vec<Item<T>> = self.cache.remove(key).map(Item::Change).into_iter().collect();
+        let keys = self.holds.waiting_for_removal(key);
+        items.extend(self.settle(keys));
+        items
+    }
+
+    /// Everything up to `version` was seen. Whoever waited for it is told after the changes.
+    fn seen(&mut self, version: Option<u64>, mut items: Vec<Item<T>>) -> Vec<Item<T>> {
+        if let Some(version) = version {
+            let keys = self.holds.advance(version);
+            items.extend(self.settle(keys));
+        }
+        items
+    }
+
+    fn settle(&mut self, holds: impl IntoIterator<Item = Key>) -> Vec<Item<T>> {
+        let cache = &self.cache;
+        let exists = |key: &Key, uid: &str| cache.has(key, uid);
+        holds.into_iter().flat_map(|hold| self.holds.settle(&hold, &exists)).map(Item::Run).collect()
+    }
+}
+
+/// A write that began. Dropping it says that it failed.
+#[must_use = "dropping it says that the write failed"]
+pub struct Write<T: Object + Send + Sync + 'static> {
+    store: Store<T>,
+    hold: Key,
+    is_open: bool,
+}
+
+impl<T: Object + Send + Sync + 'static> Write<T> {
+    /// It was accepted, and the server answered with this version. A version that is not a number counts as unseen
+    /// until a relist.
+    pub fn done(self, resource_version: &str) {
+        self.end(Some(number(resource_version).map_or(Evidence::Relist, Evidence::Version)));
+    }
+
+    /// It changed nothing.
+    pub fn failed(self) {
+        self.end(None);
+    }
+
+    /// It removed the object of this key and UID.
+    pub fn gone(self, key: &Key, uid: &str) {
+        self.end(Some(Evidence::Gone(key.clone(), uid.to_owned())));
+    }
+
+    /// Nobody knows whether it happened: held until a relist that begins now or later, which is asked for.
+    pub fn unknown(self) {
+        self.end(Some(Evidence::Relist));
+    }
+
+    /// Ends a create or a patch as its answer says.
+    pub fn finish(self, answer: Result<&T, &ApiError>) {
+        match answer {
+            Ok(object) => self.done(object.version()),
+            Err(error) if error.is_unknown_outcome() => self.unknown(),
+            Err(_) => self.failed(),
+        }
+    }
+
+    /// Ends a delete of the object of this key and UID as its answer says.
+    pub fn finish_delete(self, key: &Key, uid: &str, answer: Result<&Deleted<T>, &ApiError>) {
+        match answer {
+            Ok(Deleted::Gone) => self.gone(key, uid),
+            Ok(Deleted::Marked(object)) => self.done(object.version()),
+            Err(error) if error.is_unknown_outcome() => self.unknown(),
+            Err(_) => self.failed(),
+        }
+    }
+
+    fn end(mut self, evidence: Option<Evidence>) {
+        self.is_open = false;
+        self.store.end_write(&self.hold, evidence);
+    }
+}
+
+impl<T: Object + Send + Sync + 'static> Drop for Write<T> {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.store.end_write(&self.hold, None);
+        }
+    }
+}
+
+/// Versions are opaque on the wire; every server that stores in etcd counts.
+fn number(version: &str) -> Option<u64> {
+    version.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

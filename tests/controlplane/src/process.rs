@@ -1,4 +1,4 @@
-//! Child processes that cannot outlive us.
+//! Child processes that cannot outlive us: those of the control plane, and those that a test adds.
 //!
 //! Each program runs under a shell that holds the read end of a pipe. We hold the only write end and never
 //! write. When it closes, because we closed it or because we are gone in whatever way, the shell kills the
@@ -39,17 +39,19 @@ for attempt in 1 2 3 4 5; do rm -rf "$1" && exit; sleep 1; done
 
 /// A program under its guardian. Dropping it kills the program and waits for its end.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct Process {
     guardian: Child,
     lifeline: Option<ChildStdin>,
     pid_file: PathBuf,
-    pub(crate) name: &'static str,
-    pub(crate) log: PathBuf,
+    /// The file name of the program.
+    pub name: &'static str,
+    /// What the program has printed.
+    pub log: PathBuf,
 }
 
 impl Process {
     /// Starts `folder/name`, with `directory` to work, log and note its process id in.
-    pub(crate) fn start(
+    pub fn start(
         folder: &Path,
         name: &'static str,
         arguments: &[String],
@@ -71,22 +73,27 @@ impl Process {
     }
 
     /// How the program ended, if it has.
-    pub(crate) fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+    pub fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
         self.guardian.try_wait().with_context(|| format!("cannot ask how {} is", self.name))
     }
 
-    /// The process id of the program itself.
-    pub(crate) fn pid(&self) -> Option<u32> {
+    /// Waits for the program to end by itself and says how it did. This blocks.
+    pub fn wait(mut self) -> anyhow::Result<ExitStatus> {
+        self.guardian.wait().with_context(|| format!("cannot wait for the end of {}", self.name))
+    }
+
+    /// The process id of the program itself; `None` in the first moments after the start.
+    pub fn pid(&self) -> Option<u32> {
         fs::read_to_string(&self.pid_file).ok()?.trim().parse().ok()
     }
 
     /// Kills the program without waiting for its end.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.lifeline = None;
     }
 
     /// The last lines of the log.
-    pub(crate) fn log_tail(&self) -> String {
+    pub fn log_tail(&self) -> String {
         /// Enough for a panic of a Go program above its usage text.
         const LINES: usize = 30;
         let text = fs::read(&self.log).unwrap_or_default();

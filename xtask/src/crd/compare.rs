@@ -28,7 +28,9 @@ fn without_descriptions(definition: &Value) -> Value {
 fn strip(schema: &mut Value) {
     let Some(schema) = schema.as_object_mut() else { return };
     schema.remove("description");
-    for property in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+    for property in
+        schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut)
+    {
         strip(property);
     }
     for key in ["items", "additionalProperties"] {

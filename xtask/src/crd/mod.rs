@@ -48,8 +48,11 @@ impl FeatureSet {
 pub fn files() -> anyhow::Result<Vec<File>> {
     let mut files = Vec::new();
     for kind in KINDS {
-        let sets: &[_] =
-            if kind.is_gated { &[FeatureSet::Default, FeatureSet::CustomNoUpgrade] } else { &[FeatureSet::Default] };
+        let sets: &[_] = if kind.is_gated {
+            &[FeatureSet::Default, FeatureSet::CustomNoUpgrade]
+        } else {
+            &[FeatureSet::Default]
+        };
         for &set in sets {
             let folder = if kind.is_gated { format!("{}/", set.name()) } else { String::new() };
             files.push(File {
@@ -63,7 +66,8 @@ pub fn files() -> anyhow::Result<Vec<File>> {
 
 fn yaml(value: &Value) -> anyhow::Result<String> {
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
-    let mut text = String::from("# Written by `cargo xtask gen` from the types in crates/api. Do not edit.\n");
+    let mut text =
+        String::from("# Written by `cargo xtask gen` from the types in crates/api. Do not edit.\n");
     serde_saphyr::to_fmt_writer_with_options(&mut text, value, options).context("cannot write YAML")?;
     Ok(text)
 }

@@ -21,6 +21,7 @@ pub fn normalise(schema: &mut Value, set: FeatureSet) -> anyhow::Result<()> {
     unwrap_type(schema)?;
     schema.remove("title");
     schema.remove("$schema");
+    join_lines(schema);
     drop_zero_default(schema);
     name_format(schema);
     open_or_close(schema);
@@ -69,7 +70,13 @@ fn unwrap_compositions(schema: &mut Schema) -> anyhow::Result<()> {
 
 fn values(part: &Value) -> Vec<Value> {
     let constant = part.get("const").cloned();
-    part.get("enum").and_then(Value::as_array).cloned().unwrap_or_default().into_iter().chain(constant).collect()
+    part.get("enum")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default()
+        .into_iter()
+        .chain(constant)
+        .collect()
 }
 
 fn unwrap_type(schema: &mut Schema) -> anyhow::Result<()> {
@@ -84,19 +91,30 @@ fn unwrap_type(schema: &mut Schema) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Doc comments are broken into lines for the code's readers; only an empty line ends a paragraph.
+fn join_lines(schema: &mut Schema) {
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text =
+            text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect::<Vec<_>>().join("\n\n");
+    }
+}
+
 /// The derive takes over `serde(default)`. Absent means the same to us, and the server must not write such a value into
 /// the objects of users.
 fn drop_zero_default(schema: &mut Schema) {
-    let is_zero = schema.get("default").is_some_and(|value| match value {
+    if schema.get("default").is_some_and(is_zero) {
+        schema.remove("default");
+    }
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
         Value::Null => true,
         Value::Bool(value) => !value,
         Value::Number(value) => value.as_f64() == Some(0.0),
         Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-    });
-    if is_zero {
-        schema.remove("default");
+        Value::Object(fields) => fields.values().all(is_zero),
     }
 }
 
@@ -166,7 +184,7 @@ fn check_structural(schema: &Schema) -> anyhow::Result<()> {
     for key in ["$ref", "$defs", "const", "nullable", "patternProperties"] {
         ensure!(!schema.contains_key(key), "`{key}` cannot be in a CRD");
     }
-    let is_typed = [("type"), INT_OR_STRING, KEEP_UNKNOWN].iter().any(|key| schema.contains_key(*key));
+    let is_typed = ["type", INT_OR_STRING, KEEP_UNKNOWN].iter().any(|key| schema.contains_key(*key));
     ensure!(is_typed, "the schema has no type");
     Ok(())
 }

@@ -47,7 +47,10 @@ fn the_comparison_sees_every_sort_of_difference() {
         ("spec/properties/replicas/nullable", json!(true)),
         ("spec/properties/deletePolicy/enum", json!(["Random", "Newest"])),
         ("spec/properties/template/properties/spec/properties/taints/x-kubernetes-list-type", json!("set")),
-        ("spec/properties/template/properties/spec/properties/lifecycleHooks/properties/preDrain/items/required", json!(["name"])),
+        (
+            "spec/properties/template/properties/spec/properties/lifecycleHooks/properties/preDrain/items/required",
+            json!(["name"]),
+        ),
         ("spec/properties/selector/x-kubernetes-map-type", json!(null)),
         ("status/properties/labelSelector/maxLength", json!(4095)),
         ("status/properties/description", json!({"type": "string"})),
