@@ -108,8 +108,9 @@ async fn deleting_in_the_foreground_returns_when_the_machines_are_gone() {
 async fn explain_tells_what_the_fields_of_each_kind_are_for() {
     let world = world().await;
     for (path, words) in [
-        ("machine", &["One virtual or physical machine", "spec", "status"][..]),
-        ("machine.spec", &["providerSpec", "lifecycleHooks", "What the cloud shall make", "is not drained"]),
+        ("machine", &["becomes a Node of the cluster", "spec", "status"][..]),
+        ("machine.spec", &["providerSpec", "lifecycleHooks", "What the cloud shall make"]),
+        ("machine.spec.lifecycleHooks", &["preDrain", "the machine's Node is not drained"]),
         ("machine.spec.taints", &["effect", "Key of the taint"]),
         ("machine.status", &["nodeRef", "Provisioning, Provisioned, Running, Deleting or Failed"]),
         ("machineset.spec", &["replicas", "deletePolicy", "Random, the default, Newest or Oldest"]),

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use e2e::{
@@ -119,6 +119,7 @@ async fn resize(ns: &Ns, set: &MachineSet, replicas: usize) {
 
 /// Waits until as many machines are there, all Running, and the set says so.
 async fn settled(ns: &Ns, set: &MachineSet, replicas: usize) {
+    let began = Instant::now();
     ns.wait_running(replicas).await;
     let count = i32::try_from(replicas).expect("a small number");
     ns.wait_set(set.name(), |set| {
@@ -126,6 +127,7 @@ async fn settled(ns: &Ns, set: &MachineSet, replicas: usize) {
         status.replicas == Some(count) && status.ready_replicas.unwrap_or_default() == count
     })
     .await;
+    println!("{replicas} machines after {:.1} s", began.elapsed().as_secs_f64());
 }
 
 /// Every machine has a Node of its own, and no Node is without a machine.

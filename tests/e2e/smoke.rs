@@ -13,7 +13,8 @@ async fn world() -> World {
 async fn a_machine_passes_through_its_phases_in_order_and_gets_a_node_of_its_own() {
     let ns = world().await.namespace("phases").await;
     let recording = ns.record::<Machine>().await;
-    let machine = ns.machine("only").create().await;
+    // The Node comes late enough for the machine to be without one for a moment.
+    let machine = ns.machine("only").provider(json!({"timing": {"join": "1s"}})).create().await;
     ns.wait_machine(machine.name(), |machine| machine.phase() == "Running").await;
 
     let changes = recording.until(|changes| phases(changes).last() == Some(&"Running")).await;
@@ -27,6 +28,22 @@ async fn a_machine_passes_through_its_phases_in_order_and_gets_a_node_of_its_own
         Some(format!("{}/{}", ns.name(), machine.name()).as_str())
     );
     assert_eq!(machine.status.node_ref.as_ref().unwrap().uid.as_deref(), Some(node.uid()));
+}
+
+#[tokio::test]
+async fn a_machine_whose_life_takes_no_time_never_falls_back_to_an_earlier_phase() {
+    let ns = world().await.namespace("instant").await;
+    let recording = ns.record::<Machine>().await;
+    ns.machine_set("workers").replicas(5).create().await;
+    for machine in ns.wait_running(5).await {
+        let changes =
+            recording.until(|changes| phases(of(changes, &machine)).last() == Some(&"Running")).await;
+        let seen = phases(of(&changes, &machine));
+        let order = ["", "Provisioning", "Provisioned", "Running"];
+        let places: Vec<_> = seen.iter().map(|phase| order.iter().position(|known| known == phase)).collect();
+        assert!(places.is_sorted() && places.iter().all(Option::is_some), "{}: {seen:?}", machine.name());
+        assert_eq!(seen[..2], ["", "Provisioning"]);
+    }
 }
 
 #[tokio::test]
@@ -61,8 +78,13 @@ async fn deleting_a_set_deletes_its_machines_and_all_that_belongs_to_them() {
 }
 
 /// The phases in the order in which the watch showed them, each once.
-fn phases(changes: &[Change<Machine>]) -> Vec<&str> {
-    let mut phases: Vec<&str> = changes.iter().map(|change| change.object().phase()).collect();
+fn phases<'a>(changes: impl IntoIterator<Item = &'a Change<Machine>>) -> Vec<&'a str> {
+    let mut phases: Vec<&str> = changes.into_iter().map(|change| change.object().phase()).collect();
     phases.dedup();
     phases
+}
+
+/// The changes of one machine.
+fn of<'a>(changes: &'a [Change<Machine>], machine: &Machine) -> impl Iterator<Item = &'a Change<Machine>> {
+    changes.iter().filter(|change| change.object().uid() == machine.uid())
 }

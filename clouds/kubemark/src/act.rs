@@ -117,8 +117,14 @@ fn forget(cloud: &Kubemark, key: &Key) {
     recent.retain(|(_, other)| other.key() != *key);
 }
 
-fn within_quota(fault: &Fault, mine: &SimulatedInstance, others: &[Arc<SimulatedInstance>]) -> Result<(), CloudError> {
-    let cpu_millis = |one: &SimulatedInstance| one.spec.capacity.get("cpu").and_then(|cpu| quantity::millis(cpu)).unwrap_or(0);
+fn within_quota(
+    fault: &Fault,
+    mine: &SimulatedInstance,
+    others: &[Arc<SimulatedInstance>],
+) -> Result<(), CloudError> {
+    let cpu_millis = |one: &SimulatedInstance| {
+        one.spec.capacity.get("cpu").and_then(|cpu| quantity::millis(cpu)).unwrap_or(0)
+    };
     let in_zone = others.iter().filter(|other| other.spec.zone == mine.spec.zone).count();
     let is_over = |limit: Option<u32>, count: usize| limit.is_some_and(|limit| count >= limit as usize);
     if is_over(fault.args.instances, others.len()) {

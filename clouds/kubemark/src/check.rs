@@ -58,19 +58,30 @@ fn names(spec: &KubemarkSpec, findings: &mut Vec<Finding>) {
     let template = &spec.node_name_template;
     let plain = template.replace("{machine}", "a").replace("{instance}", "a").replace("{uuid}", "a");
     if !is_subdomain(&plain) {
-        let message = "must be a DNS name in lower case, in which {machine}, {instance} and {uuid} are replaced";
+        let message =
+            "must be a DNS name in lower case, in which {machine}, {instance} and {uuid} are replaced";
         findings.push(Finding::error("nodeNameTemplate", template, message));
     } else if plain == *template {
-        findings.push(Finding::error("nodeNameTemplate", template, "must hold {machine}, {instance} or {uuid}"));
+        findings.push(Finding::error(
+            "nodeNameTemplate",
+            template,
+            "must hold {machine}, {instance} or {uuid}",
+        ));
     }
-    for (path, value) in [("region", &spec.region), ("zone", &spec.zone), ("instanceType", &spec.instance_type)] {
+    for (path, value) in
+        [("region", &spec.region), ("zone", &spec.zone), ("instanceType", &spec.instance_type)]
+    {
         if !is_label_value(value) {
             findings.push(Finding::error(path, value, LABEL_VALUE));
         }
     }
     for (key, value) in &spec.node_labels {
         if !is_label_key(key) {
-            findings.push(Finding::error("nodeLabels", key, "must be a label key, for example example.com/rack"));
+            findings.push(Finding::error(
+                "nodeLabels",
+                key,
+                "must be a label key, for example example.com/rack",
+            ));
         }
         if !is_label_value(value) {
             findings.push(Finding::error(format!("nodeLabels.{key}"), value, LABEL_VALUE));
@@ -185,19 +196,24 @@ pub fn fault(path: &str, fault: &Fault) -> Findings {
     Findings(findings)
 }
 
-const LABEL_VALUE: &str = "must be a label value: up to 63 letters, digits, `-`, `_` and `.`, letter or digit at both ends";
+const LABEL_VALUE: &str =
+    "must be a label value: up to 63 letters, digits, `-`, `_` and `.`, letter or digit at both ends";
 
 /// Whether a text can be the name of a Node.
 pub fn is_subdomain(text: &str) -> bool {
     let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let is_part = |part: &str| !part.is_empty() && part.chars().all(is_inner) && !part.starts_with('-') && !part.ends_with('-');
+    let is_part = |part: &str| {
+        !part.is_empty() && part.chars().all(is_inner) && !part.starts_with('-') && !part.ends_with('-')
+    };
     text.len() <= 253 && text.split('.').all(is_part)
 }
 
 fn is_label_value(text: &str) -> bool {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_end = |c: char| c.is_ascii_alphanumeric();
-    text.len() <= 63 && text.chars().all(is_inner) && (text.is_empty() || text.starts_with(is_end) && text.ends_with(is_end))
+    text.len() <= 63
+        && text.chars().all(is_inner)
+        && (text.is_empty() || text.starts_with(is_end) && text.ends_with(is_end))
 }
 
 fn is_label_key(text: &str) -> bool {

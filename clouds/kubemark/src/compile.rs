@@ -66,7 +66,9 @@ pub fn ranges(network: &Network) -> impl Iterator<Item = Cidr> {
         AddressSource::None => &[],
     };
     let parsed: Vec<Cidr> = network.cidr.iter().filter_map(|text| Cidr::parse(text).ok()).collect();
-    families.iter().filter_map(move |family| parsed.iter().copied().find(|range| range.is_v6() == (family == "IPv6")))
+    families
+        .iter()
+        .filter_map(move |family| parsed.iter().copied().find(|range| range.is_v6() == (family == "IPv6")))
 }
 
 /// An address within the cluster.

@@ -99,17 +99,26 @@ pub fn throttled(operation: &'static str, wait: Duration) -> CloudError {
 
 /// The object of the machine's instance is that of another one.
 pub fn not_ours(operation: &'static str, id: &str) -> CloudError {
-    CloudError::new(Kind::Transient, operation, format!("simulated instance `{id}` belongs to another machine"))
+    CloudError::new(
+        Kind::Transient,
+        operation,
+        format!("simulated instance `{id}` belongs to another machine"),
+    )
 }
 
 /// Static machines stood for Nodes that exist already.
 pub fn static_machine() -> CloudError {
-    let message = format!("annotation `{}` is not supported: it asks for no instance", mapi_api::names::annotation::STATIC_MACHINE);
+    let message = format!(
+        "annotation `{}` is not supported: it asks for no instance",
+        mapi_api::names::annotation::STATIC_MACHINE
+    );
     CloudError::new(Kind::Invalid, LAUNCH, message)
 }
 
 /// The name that the template gives is not one.
 pub fn bad_node_name(name: &str) -> CloudError {
-    let message = format!("`{name}` cannot be the name of a node: nodeNameTemplate must give a DNS name of at most 253 characters");
+    let message = format!(
+        "`{name}` cannot be the name of a node: nodeNameTemplate must give a DNS name of at most 253 characters"
+    );
     CloudError::new(Kind::Invalid, LAUNCH, message)
 }

@@ -55,7 +55,8 @@ fn read_one(fields: &mut Fields<'_>) -> Option<Fault> {
 /// The faults of the Machine's annotation, or what is wrong with it. One bad entry makes all of them bad: half of a
 /// rehearsal is not what was asked for.
 pub fn of_annotation(who: &Identity) -> Result<Vec<Fault>, Findings> {
-    let Some(text) = who.annotations.get(names::annotation::FAULTS).filter(|text| !text.trim().is_empty()) else {
+    let Some(text) = who.annotations.get(names::annotation::FAULTS).filter(|text| !text.trim().is_empty())
+    else {
         return Ok(vec![]);
     };
     let mut findings = Findings::default();
@@ -108,7 +109,11 @@ pub fn find<'a>(faults: &'a [Fault], kind: FaultKind, who: &Identity) -> Option<
 }
 
 /// The error that a create is met with before anything is made, if any.
-pub fn on_create(instance: &SimulatedInstance, who: &Identity, failures: u32) -> Result<(), mapi_cloud::CloudError> {
+pub fn on_create(
+    instance: &SimulatedInstance,
+    who: &Identity,
+    failures: u32,
+) -> Result<(), mapi_cloud::CloudError> {
     let faults = &instance.spec.faults;
     if let Some(fault) = find(faults, FaultKind::CreateError, who)
         && fault.count.is_none_or(|count| failures < count)

@@ -35,7 +35,10 @@ mod tests {
 
     #[test]
     fn the_instance_of_a_machine_never_changes_its_name() {
-        assert_eq!(instance_id("5f0c8e5e-0000-4000-8000-000000000001"), instance_id("5f0c8e5e-0000-4000-8000-000000000001"));
+        assert_eq!(
+            instance_id("5f0c8e5e-0000-4000-8000-000000000001"),
+            instance_id("5f0c8e5e-0000-4000-8000-000000000001")
+        );
         assert_eq!(instance_id("a").len(), "i-sim-".len() + 17);
         assert_ne!(instance_id("a"), instance_id("b"));
     }

@@ -50,7 +50,11 @@ fn read_health(fields: &mut Fields<'_>) -> Option<Fault> {
         fields.complain("turnUnhealthyPeriodically", "true", "needs healthyDuration and unhealthyDuration");
         return None;
     }
-    let args = FaultArgs { ready: Some(at_least(healthy)), not_ready: Some(at_least(unhealthy)), ..FaultArgs::default() };
+    let args = FaultArgs {
+        ready: Some(at_least(healthy)),
+        not_ready: Some(at_least(unhealthy)),
+        ..FaultArgs::default()
+    };
     Some(Fault { args, ..Fault::new(FaultKind::NodeFlap) })
 }
 

@@ -29,7 +29,8 @@ use mapi_api::duration::Span;
 use mapi_api::fault::FaultKind;
 use mapi_api::{Key, RawJson, SimulatedInstance, quantity};
 use mapi_cloud::{
-    Activity, Capacity, CloudError, Goal, Identity, Instance, Next, Objects, Provider, ProviderKind, Sighting, Want,
+    Activity, Capacity, CloudError, Goal, Identity, Instance, Next, Objects, Provider, ProviderKind,
+    Sighting, Want,
 };
 
 pub use hash::instance_id;
@@ -120,7 +121,11 @@ impl Provider for Kubemark {
         }))
     }
 
-    fn status(who: &Identity, sight: Option<&Sight>, failed: Option<(Activity, &CloudError)>) -> Option<RawJson> {
+    fn status(
+        who: &Identity,
+        sight: Option<&Sight>,
+        failed: Option<(Activity, &CloudError)>,
+    ) -> Option<RawJson> {
         status::after(who, sight, failed)
     }
 

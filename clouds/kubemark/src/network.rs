@@ -68,8 +68,6 @@ impl Cidr {
 /// As many places as the default range has: every one of them is tried.
 const MOST_CANDIDATES: u128 = 1 << 16;
 
-
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

@@ -38,13 +38,17 @@ pub fn key(who: &Identity) -> Key {
 /// Looks into the cache, and asks the server where an absence would have consequences: before a finalizer goes (I3)
 /// and before a machine fails because its instance is gone.
 pub async fn look(cloud: &Kubemark, who: &Identity, want: Want) -> Result<Sight, CloudError> {
-    let key = key(who);
-    let mut instance = cloud.objects.cached(&key);
-    if instance.is_none() && (want == Want::Absent || who.is_recorded()) {
-        cloud.call(error::FIND, who, None)?;
-        let answer = cloud.objects.get(&key).await;
-        instance = answer.map_err(|e| error::of_store(error::FIND, e))?.map(Arc::new);
+    let seen = sight(who, cloud.objects.cached(&key(who)))?;
+    if seen.instance.is_some() || !(want == Want::Absent || who.is_recorded()) {
+        return Ok(seen);
     }
+    cloud.call(error::FIND, who, None)?;
+    let answer = cloud.objects.get(&key(who)).await;
+    sight(who, answer.map_err(|e| error::of_store(error::FIND, e))?.map(Arc::new))
+}
+
+/// What an instance, cached or read, looks like to a caller. One that hides is not there for anybody.
+fn sight(who: &Identity, instance: Option<Arc<SimulatedInstance>>) -> Result<Sight, CloudError> {
     let Some(instance) = instance else { return Ok(Sight::absent()) };
     is_ours(error::FIND, who, &instance)?;
     if faults::find(&faults::of_calls(who, Some(&instance)), FaultKind::ApiOutage, who).is_some() {
@@ -59,7 +63,11 @@ pub async fn look(cloud: &Kubemark, who: &Identity, want: Want) -> Result<Sight,
 }
 
 /// Refuses an instance that was made for another Machine.
-pub fn is_ours(operation: &'static str, who: &Identity, instance: &SimulatedInstance) -> Result<(), CloudError> {
+pub fn is_ours(
+    operation: &'static str,
+    who: &Identity,
+    instance: &SimulatedInstance,
+) -> Result<(), CloudError> {
     if instance.spec.machine_ref.uid == who.uid {
         return Ok(());
     }

@@ -111,7 +111,9 @@ impl<'a> Fields<'a> {
         match duration::parse(text) {
             Ok(span) if span <= LONGEST => Some(Span(span)),
             Ok(_) => self.refuse(key, &value, "must be at most 8760h"),
-            Err(_) => self.refuse(key, &value, "must be a duration that is not negative, for example 300s or 1h30m"),
+            Err(_) => {
+                self.refuse(key, &value, "must be a duration that is not negative, for example 300s or 1h30m")
+            }
         }
     }
 
@@ -166,7 +168,11 @@ impl<'a> Fields<'a> {
     }
 
     /// Reads every object of a list.
-    pub fn each<T>(&mut self, key: &str, mut read: impl FnMut(&mut Fields<'_>) -> Option<T>) -> Option<Vec<T>> {
+    pub fn each<T>(
+        &mut self,
+        key: &str,
+        mut read: impl FnMut(&mut Fields<'_>) -> Option<T>,
+    ) -> Option<Vec<T>> {
         let list = self.list(key)?;
         let entries = list.into_iter().enumerate();
         Some(entries.filter_map(|(n, value)| self.nested(&format!("{key}[{n}]"), value, &mut read)).collect())

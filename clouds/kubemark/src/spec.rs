@@ -17,8 +17,10 @@ use crate::reader::Fields;
 use crate::{check, faults, legacy};
 
 /// The provider spec of today.
-pub const KIND: ProviderKind =
-    ProviderKind { group: "kubemarkproviderconfig.machine.openshift.io", kind: "KubemarkMachineProviderSpec" };
+pub const KIND: ProviderKind = ProviderKind {
+    group: "kubemarkproviderconfig.machine.openshift.io",
+    kind: "KubemarkMachineProviderSpec",
+};
 /// The provider spec of the historic provider.
 pub const LEGACY_KIND: ProviderKind =
     ProviderKind { group: "kubemarkproviderconfig.k8s.io", kind: "KubemarkMachineProviderConfig" };
@@ -154,7 +156,10 @@ impl ProviderSpec for KubemarkSpec {
         fields.value("metadata");
         let (group, version) = api_version.split_once('/').unwrap_or_default();
         let is_legacy = kind == LEGACY_KIND.kind;
-        if !matches!((group == LEGACY_KIND.group, version), (true, "v1alpha1" | "v1beta1") | (false, "v1beta1")) {
+        if !matches!(
+            (group == LEGACY_KIND.group, version),
+            (true, "v1alpha1" | "v1beta1") | (false, "v1beta1")
+        ) {
             fields.mention("apiVersion", api_version.clone(), "is not a known version, read as v1beta1");
         }
         let spec = if is_legacy { legacy::read(&mut fields) } else { read(&mut fields) };
@@ -262,7 +267,10 @@ impl TimingSpec {
             &mut self.delete,
         ];
         for (field, (seconds, percent)) in fields.into_iter().zip(usual) {
-            field.get_or_insert(Delay { duration: Span::seconds(seconds), jitter: f64::from(percent) / 100.0 });
+            field.get_or_insert(Delay {
+                duration: Span::seconds(seconds),
+                jitter: f64::from(percent) / 100.0,
+            });
         }
         let pod_stop_s = if self.profile == Profile::Instant { 0 } else { 1 };
         self.pod_stop.get_or_insert(Delay { duration: Span::seconds(pod_stop_s), jitter: 0.0 });
@@ -302,8 +310,7 @@ fn read(fields: &mut Fields<'_>) -> KubemarkSpec {
 }
 
 fn read_taint(fields: &mut Fields<'_>) -> Option<Taint> {
-    let effects =
-        ["NoSchedule", "PreferNoSchedule", "NoExecute"].map(|effect| (effect, effect));
+    let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"].map(|effect| (effect, effect));
     let key = fields.text("key");
     if key.is_none() {
         fields.complain("key", "", "is missing");
@@ -358,7 +365,9 @@ fn read_delay(fields: &mut Fields<'_>, key: &str) -> Option<Delay> {
     match fields.value(key)? {
         text @ Value::String(_) => {
             let alone = serde_json::json!({ "duration": text });
-            fields.nested(key, alone, |fields| fields.span("duration")).map(|duration| Delay { duration, jitter: 0.0 })
+            fields
+                .nested(key, alone, |fields| fields.span("duration"))
+                .map(|duration| Delay { duration, jitter: 0.0 })
         }
         object => fields.nested(key, object, |fields| {
             let jitter = fields.share("jitter").unwrap_or_default();

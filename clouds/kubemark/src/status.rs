@@ -1,7 +1,7 @@
 //! The provider status: what is known of the instance in the words of the simulated cloud, and whether trouble was asked
 //! for, so that injected trouble is never taken for a defect.
 
-use mapi_api::condition::{Condition, Conditions, ConditionStatus, remove, set};
+use mapi_api::condition::{Condition, ConditionStatus, Conditions, remove, set};
 use mapi_api::fault::{Fault, FaultKind};
 use mapi_api::simulated_instance::InstanceState;
 use mapi_api::{RawJson, SimulatedInstance};
@@ -47,7 +47,11 @@ pub fn failures(who: &Identity) -> u32 {
 }
 
 /// The provider status after a question; `None` if nothing changed.
-pub fn after(who: &Identity, sight: Option<&Sight>, failed: Option<(Activity, &CloudError)>) -> Option<RawJson> {
+pub fn after(
+    who: &Identity,
+    sight: Option<&Sight>,
+    failed: Option<(Activity, &CloudError)>,
+) -> Option<RawJson> {
     let old = recorded(who);
     let mut new = old.clone();
     if let Some(sight) = sight {
@@ -78,14 +82,18 @@ fn seen(status: &mut ProviderStatus, who: &Identity, instance: &SimulatedInstanc
     status.instance_id = instance.metadata.name.clone();
     status.instance_state = Some(state);
     put(status, who, yes(types::MACHINE_CREATED, "MachineCreationSucceeded", "the machine was created"));
-    put(status, who, match state {
-        InstanceState::Running => yes(types::INSTANCE_RUNNING, state.name(), ""),
-        InstanceState::Pending
-        | InstanceState::Starting
-        | InstanceState::Stopping
-        | InstanceState::Stopped
-        | InstanceState::Terminating => no(types::INSTANCE_RUNNING, state.name(), ""),
-    });
+    put(
+        status,
+        who,
+        match state {
+            InstanceState::Running => yes(types::INSTANCE_RUNNING, state.name(), ""),
+            InstanceState::Pending
+            | InstanceState::Starting
+            | InstanceState::Stopping
+            | InstanceState::Stopped
+            | InstanceState::Terminating => no(types::INSTANCE_RUNNING, state.name(), ""),
+        },
+    );
     let conditions = instance.status.as_ref().map_or(&[][..], |status| &status.conditions);
     if let Some(condition) = conditions.find(types::NODE_REGISTERED) {
         put(status, who, condition.clone());
@@ -147,7 +155,10 @@ fn is_left_on(fault: &Fault, who: &Identity, instance: &SimulatedInstance) -> bo
         | FaultKind::CreateErrorButCreated
         | FaultKind::CreateDuplicateVisible
         | FaultKind::Quota => return false,
-        FaultKind::ApiThrottle | FaultKind::ApiOutage | FaultKind::ZoneOutage | FaultKind::StuckProvisioning => who.created,
+        FaultKind::ApiThrottle
+        | FaultKind::ApiOutage
+        | FaultKind::ZoneOutage
+        | FaultKind::StuckProvisioning => who.created,
         FaultKind::NeverJoin
         | FaultKind::NodeNotReady
         | FaultKind::NodeUnknown

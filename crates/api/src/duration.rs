@@ -112,7 +112,8 @@ pub fn format(duration: Duration) -> String {
     }
     let (hours, minutes) = (millis / 3_600_000, millis / 60_000 % 60);
     let (seconds, fraction) = (millis / 1000 % 60, millis % 1000);
-    let fraction = if fraction == 0 { String::new() } else { format!(".{fraction:03}").trim_end_matches('0').into() };
+    let fraction =
+        if fraction == 0 { String::new() } else { format!(".{fraction:03}").trim_end_matches('0').into() };
     match (hours, minutes) {
         (0, 0) => format!("{seconds}{fraction}s"),
         (0, _) => format!("{minutes}m{seconds}{fraction}s"),
@@ -155,7 +156,9 @@ mod tests {
 
     #[test]
     fn format_writes_what_go_writes() {
-        for (millis, text) in [(20_000, "20s"), (1500, "1.5s"), (5_400_000, "1h30m0s"), (5, "5ms"), (60_000, "1m0s")] {
+        for (millis, text) in
+            [(20_000, "20s"), (1500, "1.5s"), (5_400_000, "1h30m0s"), (5, "5ms"), (60_000, "1m0s")]
+        {
             assert_eq!(format(Duration::from_millis(millis)), text);
         }
     }

@@ -303,7 +303,8 @@ mod tests {
 
     #[test]
     fn what_is_left_open_is_not_written() {
-        let text = serde_json::to_string(&Timing { boot: Span::seconds(5), ..Timing::default() }).expect("text");
+        let text =
+            serde_json::to_string(&Timing { boot: Span::seconds(5), ..Timing::default() }).expect("text");
         assert_eq!(text, r#"{"boot":"5s"}"#);
     }
 

@@ -9,10 +9,10 @@ use futures::StreamExt;
 use mapi_api::{Key, Machine, Object, names};
 use mapi_cloud::{Activity, Answer, Cloud, CloudError, Failure, Identity, Kind, Service, Sighting, Want};
 use mapi_core::machine::{self, Decision, Facts, Memory, Serving};
+use mapi_runtime::Error;
 use mapi_runtime::queue::{Backoff, Queue};
 use mapi_runtime::store::{Change, Origin};
 use mapi_runtime::worker::{self, Requeue};
-use mapi_runtime::Error;
 use tokio::task::JoinHandle;
 
 use crate::Context;
@@ -33,8 +33,11 @@ pub fn start(context: &Arc<Context>) -> Vec<JoinHandle<()>> {
         memory: Mutex::default(),
     });
     shell.subscribe();
-    let mut tasks: Vec<_> =
-        context.clouds.iter().map(|cloud| tokio::spawn(Arc::clone(&shell).listen(Arc::clone(cloud)))).collect();
+    let mut tasks: Vec<_> = context
+        .clouds
+        .iter()
+        .map(|cloud| tokio::spawn(Arc::clone(&shell).listen(Arc::clone(cloud))))
+        .collect();
     tasks.push(tokio::spawn(shell.work()));
     tasks
 }
@@ -61,7 +64,9 @@ impl Shell {
         let queue = self.queue.clone();
         self.context.machines.subscribe(move |change| match change {
             Change::Added(machine, Origin::List) => queue.add_low(machine.key()),
-            Change::Added(machine, Origin::Watch) | Change::Updated { new: machine, .. } => queue.add(machine.key()),
+            Change::Added(machine, Origin::Watch) | Change::Updated { new: machine, .. } => {
+                queue.add(machine.key())
+            }
             // Its round forgets it.
             Change::Removed(machine) => queue.add(machine.key()),
         });
@@ -135,13 +140,14 @@ impl Shell {
         // If this round is cut off, what it asked for must not look settled.
         self.remember(machine, memory.asking(want), stirs);
         let answer = self.ask(machine, &**cloud, want).await;
-        let after = Memory::after(&facts, want, &answer);
+        let after = Memory::after(&facts, want, &answer, context.clock.now());
         let outcome = apply(context, machine::settle(&facts, &answer)).await;
         let after = match &outcome {
             Ok(Requeue::Done | Requeue::After(_)) => after,
             Ok(Requeue::Backoff) | Err(_) => after.doubted(),
         };
         self.remember(machine, after, stirs);
+        self.tidy(&machine.key());
         outcome
     }
 
@@ -185,11 +191,18 @@ impl Shell {
         if missed.is_some() {
             memory.relent(now);
         }
-        if memory.is_empty() {
-            map.remove(&key);
-        } else {
-            let remembered = Remembered { uid: machine.uid().into(), memory, stirs: missed.unwrap_or(stirs) };
-            map.insert(key, remembered);
+        let uid = machine.uid().into();
+        map.insert(key, Remembered { uid, memory, stirs: missed.unwrap_or(stirs) });
+    }
+
+    /// Drops what holds nothing, as for every Machine that runs (I28).
+    fn tidy(&self, key: &Key) {
+        let mut map = self.lock();
+        if map.get(key).is_some_and(|r| r.memory.is_empty()) {
+            map.remove(key);
+        }
+        if map.is_empty() {
+            map.shrink_to_fit();
         }
     }
 
@@ -205,7 +218,8 @@ fn unanswered(want: Want) -> Answer {
         Want::Present => Activity::Create,
         Want::Absent => Activity::Delete,
     };
-    let error = CloudError::new(Kind::Transient, "finish in time", "no answer within five minutes").uncertain();
+    let error =
+        CloudError::new(Kind::Transient, "finish in time", "no answer within five minutes").uncertain();
     Answer {
         sighting: Sighting::Unknown,
         taken: vec![],

@@ -1,6 +1,7 @@
 //! Watches of remediation requests: objects of kinds that users name in health checks, one watch a kind.
 //!
-//! For: one list a kind instead of a question a machine. Only metadata is read and kept. Never here: what a request means.
+//! For: one list a kind instead of a question a machine. Only metadata is read and kept.
+//! Never here: what a request means.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -150,8 +151,8 @@ impl Watch {
     }
 }
 
-/// What is known of one kind. A watch that is interrupted keeps what it knew: a request that is made twice is refused, and
-/// one is deleted by UID.
+/// What is known of one kind. A watch that is interrupted keeps what it knew: a request that is made twice is refused,
+/// and one is deleted by UID.
 #[derive(Default)]
 struct State {
     /// Whether a watch runs.

@@ -10,7 +10,7 @@ use mapi_controllers::context::Caches;
 use mapi_controllers::metrics::Metrics;
 use mapi_controllers::start::{Controller, watch};
 use mapi_controllers::stores::ObjectStore;
-use mapi_controllers::{Context, start};
+use mapi_controllers::Context;
 use mapi_runtime::CancellationToken;
 use mapi_runtime::client::{self, ClientOptions};
 use mapi_runtime::clock::{Clock, SystemClock};
@@ -296,6 +296,6 @@ mod tests {
 
     #[test]
     fn controllers_of_one_lease_share_it() {
-        assert_eq!(start::Controller::Drain.lease("aws"), start::Controller::Machine.lease("aws"));
+        assert_eq!(Controller::Drain.lease("aws"), Controller::Machine.lease("aws"));
     }
 }

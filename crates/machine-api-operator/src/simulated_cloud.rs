@@ -33,6 +33,7 @@ impl Part {
     /// Runs it in a task of its own.
     pub fn spawn(self) -> JoinHandle<()> {
         let Self { client, namespace, heartbeats, stop } = self;
+        let ended = stop.clone();
         let options = mapi_simcloud::Options {
             client,
             namespace,
@@ -41,7 +42,12 @@ impl Part {
             heartbeats,
             concurrency: CONCURRENCY,
         };
-        tokio::spawn(mapi_simcloud::run(options))
+        tokio::spawn(async move {
+            if let Err(error) = mapi_simcloud::run(options).await {
+                tracing::error!(%error, "the simulated cloud ended");
+                ended.cancel();
+            }
+        })
     }
 }
 

@@ -229,9 +229,7 @@ impl Writer {
             Ok(_) => Ok(Eviction::Accepted),
             Err(error) if error.is_not_found() => Ok(Eviction::Gone),
             // A pod of the same name and another UID is not the one that was meant.
-            Err(error) if error.is_conflict() && error.message.contains("UID in precondition") => {
-                Ok(Eviction::Gone)
-            }
+            Err(error) if error.is_conflict() && is_about_uid(&error.message) => Ok(Eviction::Gone),
             Err(error) if error.code == 429 && error.has_cause("DisruptionBudget") => Ok(blocked(error)),
             Err(error) if error.is_namespace_terminating() => Ok(Eviction::NamespaceTerminating),
             Err(error) => Err(error),
@@ -359,6 +357,11 @@ pub(crate) fn found<T>(answer: Result<T, ApiError>) -> Result<Option<T>, ApiErro
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The server has two ways to say that a UID precondition did not hold, and no reason of its own for it.
+fn is_about_uid(message: &str) -> bool {
+    message.contains("UID in precondition") || message.contains("UID in the precondition")
 }
 
 fn blocked(error: ApiError) -> Eviction {

@@ -42,9 +42,13 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let Options { client, namespace, clock, stop, heartbeats, concurrency } = options;
     let writer = Writer::new(client.clone());
     let version = server_version(&client, &stop).await;
-    let instances = Store::new(&[(BY_NODE, |instance: &SimulatedInstance| vec![instance.spec.node.name.clone()])]);
+    let instances =
+        Store::new(&[(BY_NODE, |instance: &SimulatedInstance| vec![instance.spec.node.name.clone()])]);
     let nodes = Store::new(&[]);
-    let queue = Queue::new("simulated-cloud", Backoff { base: Duration::from_millis(50), max: Duration::from_secs(30) });
+    let queue = Queue::new(
+        "simulated-cloud",
+        Backoff { base: Duration::from_millis(50), max: Duration::from_secs(30) },
+    );
     let beats = heartbeats.then(|| Heartbeats::new(writer.clone(), Arc::clone(&clock)));
     let agent = Arc::new(Agent { instances, nodes, writer, queue, beats, clock, version });
     agent.subscribe();
@@ -64,7 +68,12 @@ pub async fn run(options: Options) -> Result<(), Error> {
     if let Some(beats) = agent.beats.clone() {
         tasks.push(tokio::spawn(beats.run(stop.clone())));
     }
-    tasks.push(tokio::spawn(pods::run(client, agent.instances.clone(), Arc::clone(&agent.clock), stop.clone())));
+    tasks.push(tokio::spawn(pods::run(
+        client,
+        agent.instances.clone(),
+        Arc::clone(&agent.clock),
+        stop.clone(),
+    )));
     let closing = agent.queue.clone();
     tasks.push(tokio::spawn(async move {
         stop.cancelled().await;
@@ -122,8 +131,7 @@ impl Agent {
         let (queue, instances) = (self.queue.clone(), self.instances.clone());
         self.nodes.subscribe(move |change| {
             let node = match change {
-                Change::Added(_, Origin::List) => return,
-                Change::Added(node, Origin::Watch) | Change::Removed(node) => node,
+                Change::Added(node, _) | Change::Removed(node) => node,
                 Change::Updated { old, new } if is_same(old, new) => return,
                 Change::Updated { new, .. } => new,
             };
@@ -336,5 +344,5 @@ fn is_same(old: &Node, new: &Node) -> bool {
     old.uid() == new.uid()
         && old.status.conditions == new.status.conditions
         && old.provider_id() == new.provider_id()
-        && old.metadata.labels == new.metadata.labels
+        && old.label(names::label::SIMULATED) == new.label(names::label::SIMULATED)
 }

@@ -156,7 +156,8 @@ fn play(
             }
             plan.pulse = readiness(instance, ready_at, now, wake).speaks();
             let said = node.condition("Ready").map(|condition| condition.status.as_str());
-            if let Some(readiness) = plan.pulse.as_ref().filter(|readiness| said != Some(readiness.status())) {
+            if let Some(readiness) = plan.pulse.as_ref().filter(|readiness| said != Some(readiness.status()))
+            {
                 let was_silent = said == Some("Unknown");
                 plan.effects.push(Effect::Report { readiness: readiness.clone(), was_silent });
             }
@@ -202,7 +203,13 @@ fn again_at(fault: &Fault, ready_at: Timestamp) -> Option<Timestamp> {
 }
 
 /// Whether the Node is older than a fault that deletes it.
-fn is_to_vanish(instance: &SimulatedInstance, node: &Node, ready_at: Timestamp, now: Timestamp, wake: &mut Wake) -> bool {
+fn is_to_vanish(
+    instance: &SimulatedInstance,
+    node: &Node,
+    ready_at: Timestamp,
+    now: Timestamp,
+    wake: &mut Wake,
+) -> bool {
     let registered = node.metadata.creation_timestamp.as_ref().map_or(now, |time| time.0);
     let mut faults = faults(instance, FaultKind::NodeDeleted);
     faults.any(|fault| {
@@ -213,7 +220,12 @@ fn is_to_vanish(instance: &SimulatedInstance, node: &Node, ready_at: Timestamp, 
 }
 
 /// What the Node of an instance that runs would say of itself.
-fn readiness(instance: &SimulatedInstance, ready_at: Timestamp, now: Timestamp, wake: &mut Wake) -> Readiness {
+fn readiness(
+    instance: &SimulatedInstance,
+    ready_at: Timestamp,
+    now: Timestamp,
+    wake: &mut Wake,
+) -> Readiness {
     wake.at(ready_at);
     let mut readiness = if now < ready_at { node::starting() } else { Readiness::Ready };
     for fault in &instance.spec.faults {
@@ -255,12 +267,19 @@ fn ailment(fault: &Fault, zone: &str) -> Option<Ailment> {
     }
 }
 
-fn said_under(ailment: Ailment, fault: &Fault, ready_at: Timestamp, now: Timestamp, wake: &mut Wake) -> Readiness {
+fn said_under(
+    ailment: Ailment,
+    fault: &Fault,
+    ready_at: Timestamp,
+    now: Timestamp,
+    wake: &mut Wake,
+) -> Readiness {
     match ailment {
         Ailment::NotReady => node::not_ready(fault),
         Ailment::Silence => Readiness::Silent,
         Ailment::Flap => {
-            let (ready, sick) = (fault.args.ready.unwrap_or_default(), fault.args.not_ready.unwrap_or_default());
+            let (ready, sick) =
+                (fault.args.ready.unwrap_or_default(), fault.args.not_ready.unwrap_or_default());
             let begins = fault.begins(ready_at);
             let cycle = ready.0 + sick.0;
             if cycle.is_zero() {

@@ -78,10 +78,7 @@ enum Memory {
     /// There is none.
     Absent,
     /// This one.
-    Seen {
-        uid: String,
-        version: String,
-    },
+    Seen { uid: String, version: String },
 }
 
 impl Memory {
@@ -99,7 +96,10 @@ impl Heartbeats {
             clock,
             state: Mutex::default(),
             changed: Notify::new(),
-            late: counter("sim_heartbeat_late_total", "Renewals of Leases that came later than half a lease after they were due."),
+            late: counter(
+                "sim_heartbeat_late_total",
+                "Renewals of Leases that came later than half a lease after they were due.",
+            ),
             renewed: counter("sim_heartbeat_writes_total", "Renewals of Leases of simulated Nodes."),
         }))
     }
@@ -218,7 +218,8 @@ impl Heartbeats {
         };
         let mut state = self.state();
         // A change meanwhile has made its own appointment.
-        let is_open = state.beats.get(instance).is_some_and(|beat| beat.pulse.is_some() && beat.next.is_none());
+        let is_open =
+            state.beats.get(instance).is_some_and(|beat| beat.pulse.is_some() && beat.next.is_none());
         if is_open {
             state.schedule(instance, next);
             drop(state);
@@ -244,7 +245,8 @@ impl Heartbeats {
     async fn renew(&self, instance: &Key, pulse: &Pulse, known: &mut Memory) -> Result<(), ApiError> {
         let key = Key::new(LEASE_NAMESPACE, &pulse.node);
         let seconds = i32::try_from(pulse.heartbeat.lease_duration.0.as_secs()).unwrap_or(i32::MAX);
-        let wanted = || node::lease(&instance.name, (&pulse.node, &pulse.node_uid), seconds, self.0.clock.now());
+        let wanted =
+            || node::lease(&instance.name, (&pulse.node, &pulse.node_uid), seconds, self.0.clock.now());
         // A version that is out of date, and a Lease that somebody removed, are found out by trying.
         for _ in 0..TRIES {
             if *known == Memory::Unknown {
@@ -277,9 +279,11 @@ impl Heartbeats {
         match self.0.writer.get::<Lease>(key).await? {
             None => Ok(Memory::Absent),
             Some(lease) if is_ours(&lease, instance) => Ok(Memory::of(&lease)),
-            Some(_) => {
-                Err(ApiError::new(409, "Conflict", format!("lease `{key}` is not that of instance `{instance}`")))
-            }
+            Some(_) => Err(ApiError::new(
+                409,
+                "Conflict",
+                format!("lease `{key}` is not that of instance `{instance}`"),
+            )),
         }
     }
 
@@ -287,7 +291,9 @@ impl Heartbeats {
         let now = Instant::now();
         {
             let mut state = self.state();
-            let Some(beat) = state.beats.get_mut(instance).filter(|beat| beat.next_status <= now) else { return Ok(()) };
+            let Some(beat) = state.beats.get_mut(instance).filter(|beat| beat.next_status <= now) else {
+                return Ok(());
+            };
             beat.next_status = now + pulse.heartbeat.status.0;
         }
         let patch = node::beat(&pulse.readiness, self.0.clock.now());

@@ -48,7 +48,12 @@ pub fn faults(instance: &SimulatedInstance, kind: FaultKind) -> impl Iterator<It
 }
 
 /// The fault of a kind that is on.
-pub fn active(instance: &SimulatedInstance, kind: FaultKind, start: Timestamp, now: Timestamp) -> Option<&Fault> {
+pub fn active(
+    instance: &SimulatedInstance,
+    kind: FaultKind,
+    start: Timestamp,
+    now: Timestamp,
+) -> Option<&Fault> {
     faults(instance, kind).find(|fault| fault.is_on(start, now))
 }
 
@@ -100,7 +105,12 @@ enum Step {
     Stay(Option<Timestamp>),
 }
 
-fn step(instance: &SimulatedInstance, status: &mut SimulatedInstanceStatus, since: Timestamp, now: Timestamp) -> Step {
+fn step(
+    instance: &SimulatedInstance,
+    status: &mut SimulatedInstanceStatus,
+    since: Timestamp,
+    now: Timestamp,
+) -> Step {
     let timing = &instance.spec.timing;
     let pass = |state, at| if at <= now { Step::To(state, at) } else { Step::Stay(Some(at)) };
     let running = status.running_since.as_ref().map_or(since, |time| time.0);
@@ -122,7 +132,8 @@ fn step(instance: &SimulatedInstance, status: &mut SimulatedInstanceStatus, sinc
         InstanceState::Stopped => match stop {
             Some(fault) => Step::Stay(fault.ends(running)),
             None => {
-                let ends = faults(instance, FaultKind::InstanceStopped).filter_map(|fault| fault.ends(running));
+                let ends =
+                    faults(instance, FaultKind::InstanceStopped).filter_map(|fault| fault.ends(running));
                 let end = ends.filter(|end| *end <= now).max().unwrap_or(now);
                 Step::To(InstanceState::Starting, end.max(since))
             }

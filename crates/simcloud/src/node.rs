@@ -49,7 +49,10 @@ impl Readiness {
 
 /// Of a Node that has just registered.
 pub fn starting() -> Readiness {
-    Readiness::NotReady { reason: "KubeletNotReady".into(), message: "the simulated kubelet is starting".into() }
+    Readiness::NotReady {
+        reason: "KubeletNotReady".into(),
+        message: "the simulated kubelet is starting".into(),
+    }
 }
 
 /// Of a Node with a fault.
@@ -62,7 +65,12 @@ pub fn not_ready(fault: &Fault) -> Readiness {
 }
 
 /// The Node as it registers, its status included, so that one write is enough.
-pub fn body(instance: &SimulatedInstance, readiness: &Readiness, now: Timestamp, server_version: &str) -> Value {
+pub fn body(
+    instance: &SimulatedInstance,
+    readiness: &Readiness,
+    now: Timestamp,
+    server_version: &str,
+) -> Value {
     let wish = &instance.spec.node;
     let id = instance.metadata.name.as_deref().unwrap_or_default();
     let mut labels = wish.labels.clone();

@@ -40,11 +40,21 @@ pub async fn run(
     stop: CancellationToken,
 ) {
     let is_needed = Arc::new(Notify::new());
-    let queue = Queue::new("simulated-pods", Backoff { base: Duration::from_millis(100), max: Duration::from_secs(30) });
-    let agent = Arc::new(Pods { pods: Mutex::default(), instances, queue, writer: Writer::new(client.clone()), clock });
+    let queue = Queue::new(
+        "simulated-pods",
+        Backoff { base: Duration::from_millis(100), max: Duration::from_secs(30) },
+    );
+    let agent = Arc::new(Pods {
+        pods: Mutex::default(),
+        instances,
+        queue,
+        writer: Writer::new(client.clone()),
+        clock,
+    });
     let (first, watching) = (Arc::clone(&is_needed), Arc::clone(&agent));
     agent.instances.subscribe(move |change| {
-        let (Change::Added(instance, _) | Change::Updated { new: instance, .. } | Change::Removed(instance)) = change;
+        let (Change::Added(instance, _) | Change::Updated { new: instance, .. } | Change::Removed(instance)) =
+            change;
         if instance.spec.pods == PodMode::Fast {
             first.notify_one();
             watching.wake(instance);
@@ -108,7 +118,9 @@ impl Pods {
                 Ok(watcher::Event::InitDone) => {
                     let listed = std::mem::take(&mut listed);
                     self.state().retain(|node, pods| {
-                        pods.retain(|pod, _| listed.contains(&Bound { node: Arc::clone(node), pod: pod.clone() }));
+                        pods.retain(|pod, _| {
+                            listed.contains(&Bound { node: Arc::clone(node), pod: pod.clone() })
+                        });
                         !pods.is_empty()
                     });
                 }
@@ -233,7 +245,8 @@ fn next(pod: &Pod, instance: &SimulatedInstance, now: Timestamp) -> (Task, Optio
 
 fn is_silent(instance: &SimulatedInstance, now: Timestamp, wake: &mut crate::life::Wake) -> bool {
     let Some(status) = &instance.status else { return true };
-    let Some(running) = status.running_since.as_ref().filter(|_| instance.state() == InstanceState::Running) else {
+    let Some(running) = status.running_since.as_ref().filter(|_| instance.state() == InstanceState::Running)
+    else {
         return true;
     };
     let timing = &instance.spec.timing;
@@ -241,7 +254,8 @@ fn is_silent(instance: &SimulatedInstance, now: Timestamp, wake: &mut crate::lif
     [FaultKind::NodeUnknown, FaultKind::ZoneOutage].into_iter().any(|kind| {
         faults(instance, kind).any(|fault| {
             wake.around(fault, ready_at);
-            fault.is_on(ready_at, now) && (kind != FaultKind::ZoneOutage || fault.is_for_zone(&instance.spec.zone))
+            fault.is_on(ready_at, now)
+                && (kind != FaultKind::ZoneOutage || fault.is_for_zone(&instance.spec.zone))
         })
     })
 }

@@ -18,8 +18,8 @@ const fn rule(
 /// Rules of the simulated cloud.
 #[rustfmt::skip]
 pub const RULES: &[Rule] = &[
-    rule(Scope::Watched, names::SIMULATION_GROUP, &["simulatedinstances"], &["get", "list", "watch", "patch"],
-        "Instances are asked for by these objects, and held by a finalizer until they are gone."),
+    rule(Scope::Watched, names::SIMULATION_GROUP, &["simulatedinstances"], &["get", "list", "watch", "patch", "delete"],
+        "Instances are asked for by these objects, and held by a finalizer until they are gone. A fault terminates them."),
     rule(Scope::Watched, names::SIMULATION_GROUP, &["simulatedinstances/status"], &["patch"],
         "What became of an instance."),
 

@@ -108,7 +108,10 @@ mod tests {
 
     /// Checks `ns/all`, `ns/infra`, `ns/worker` and `other/all`.
     fn checks() -> Store<MachineHealthCheck> {
-        let check = |namespace: &str, name: &str, labels: Value| json!({"metadata": {"namespace": namespace, "name": name}, "spec": {"selector": {"matchLabels": labels}}});
+        let check = |namespace: &str, name: &str, labels: Value| {
+            let metadata = json!({"namespace": namespace, "name": name});
+            json!({"metadata": metadata, "spec": {"selector": {"matchLabels": labels}}})
+        };
         store(
             Store::new(&[]),
             json!([

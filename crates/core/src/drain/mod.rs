@@ -65,8 +65,8 @@ pub struct Scene<'a> {
     pub node: Look<&'a Node>,
     /// Other control-plane Nodes, read from the server. Only needed if the Node is one and not cordoned yet.
     pub peers: Result<Vec<Peer>, String>,
-    /// The pods bound to the Node. `None`: not listed since it was cordoned.
-    pub pods: Option<Vec<PodFact<'a>>>,
+    /// The pods bound to the Node, listed after it was cordoned. `None`: not yet.
+    pub pods: Result<Option<Vec<PodFact<'a>>>, String>,
     /// What evictions were answered so far.
     pub attempts: &'a Attempts,
 }
@@ -193,10 +193,15 @@ fn on_scene<'a>(facts: &Facts<'a>, scene: &Scene) -> Decision<'a> {
     if !node.spec.unschedulable {
         return cordon(facts, scene, node);
     }
-    let Some(pods) = &scene.pods else {
-        let plan =
-            Plan::nothing().after(LISTING).gate("ListingPods", "the pods of the node are being listed");
-        return Decision::Evict(with_start(facts, plan));
+    let pods = match &scene.pods {
+        Ok(Some(pods)) => pods,
+        Ok(None) => {
+            let plan = Plan::nothing().after(LISTING).gate("ListingPods", "the pods of the node are listed");
+            return Decision::Evict(with_start(facts, plan));
+        }
+        Err(error) => {
+            return failed(facts, &format!("unable to list the pods of node `{}`: {error}", node.name()));
+        }
     };
     let selected = match pods::select(pods, node.is_unreachable(), facts.now) {
         Ok(selected) => selected,

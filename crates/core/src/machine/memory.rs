@@ -99,15 +99,16 @@ impl Memory {
         }
     }
 
-    /// What to remember after the plan for an answer was carried out. `facts` hold the memory from before the question.
-    pub fn after(facts: &Facts, want: Want, answer: &Answer) -> Self {
+    /// What to remember after the plan for an answer was carried out. `facts` are from before the question, which took
+    /// until `answered`.
+    pub fn after(facts: &Facts, want: Want, answer: &Answer, answered: Timestamp) -> Self {
         let earlier = facts.memory;
         let trouble = answer.failure.as_ref().filter(|failure| is_held(failure, want)).map(|failure| {
             let failures = earlier.failures(want);
-            let until = later(facts.now, delay(failure, failures));
+            let until = later(answered, delay(failure, failures));
             Trouble { failures: failures.saturating_add(1), until, want, subject: subject(facts.machine) }
         });
-        let created = if answer.has_created() { Some(facts.now) } else { earlier.created };
+        let created = if answer.has_created() { Some(answered) } else { earlier.created };
         Self {
             trouble,
             created: created.filter(|_| is_unseen(facts.machine)),

@@ -223,3 +223,12 @@ fn a_node_that_cannot_be_read_is_told_and_tried_again() {
     assert_eq!(round.requeue, Requeue::Backoff("unable to get node `n`: no answer".into()));
     assert!(world.drained().ends_with("unable to get node `n`: no answer"), "I13");
 }
+
+#[test]
+fn pods_that_cannot_be_listed_are_not_taken_to_be_gone() {
+    let mut world = World::with_pods(&["a"]);
+    world.list_error = Some("no answer".into());
+    let round = world.round();
+    assert!(matches!(round.requeue, Requeue::Backoff(_)), "I15");
+    assert!(world.drained().ends_with("unable to list the pods of node `n`: no answer"));
+}

@@ -38,6 +38,8 @@ struct World {
     now: Timestamp,
     /// What evictions of a pod are answered, by name; accepted if none is given.
     answers: Vec<(&'static str, Outcome)>,
+    /// Whether pods cannot be listed.
+    list_error: Option<String>,
     /// Whether a patch of the Node is refused.
     cordon_error: Option<String>,
     /// Whether a patch of the Machine is refused.
@@ -79,6 +81,7 @@ impl World {
             memory: Memory::default(),
             now: at(100),
             answers: vec![],
+            list_error: None,
             cordon_error: None,
             is_status_refused: false,
         }
@@ -130,7 +133,11 @@ impl World {
                 Look::Failed(error) => Look::Failed(error.clone()),
             },
             peers: self.peers.clone(),
-            pods: has_list.then(|| pods.iter().map(facts).collect()),
+            pods: self
+                .list_error
+                .clone()
+                .map_or(Ok(()), Err)
+                .map(|()| has_list.then(|| pods.iter().map(facts).collect())),
             attempts: &attempts,
         };
         let memory = self.memory.clone();

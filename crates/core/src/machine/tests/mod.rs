@@ -150,7 +150,7 @@ impl World {
             Decision::Done(plan) => self.run(plan, None, allowed),
             Decision::Ask(want) => {
                 let plan = settle(&facts, &answer);
-                let after = Memory::after(&facts, want, &answer);
+                let after = Memory::after(&facts, want, &answer, self.now);
                 let (round, failed) = self.run(plan, Some(want), allowed);
                 self.memory = if failed { after.doubted() } else { after };
                 (round, failed)

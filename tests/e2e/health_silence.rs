@@ -1,0 +1,1 @@
+//! Health checks on a real control plane.
