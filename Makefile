@@ -9,9 +9,9 @@ DENY_VERSION := 0.20.2
 DENY_ROOT := build/tools/cargo-deny-$(DENY_VERSION)
 DENY := $(DENY_ROOT)/bin/cargo-deny
 
-# The tests that start a control plane: package e2e, and the control plane's own.
-E2E := $(basename $(notdir $(wildcard tests/tests/*.rs tests/controlplane/tests/*.rs))) \
-	$(notdir $(patsubst %/main.rs,%,$(wildcard tests/tests/*/main.rs)))
+# The tests that start a control plane: those of package e2e, and the control plane's own.
+E2E := $(shell sed -n '/^\[\[test\]\]/,/^name/s/^name = "\(.*\)"/\1/p' tests/Cargo.toml) \
+	$(basename $(notdir $(wildcard tests/controlplane/tests/*.rs)))
 
 # $(call step,what it is,command): says what begins, and how long it took.
 step = @echo "==> $(1)"; began=$$(date +%s); $(2) || exit 1; echo "==> $(1): done in $$(($$(date +%s) - began)) s"
@@ -47,6 +47,7 @@ licences: $(DENY) ## Check licences, banned crates and sources
 # By name in the whole workspace: a package by itself has other features, and all below it would be built again.
 e2e: ## Run the tests on a real control plane, which is built on first use
 	$(call step,control plane,hack/controlplane.sh)
+	$(call step,the program under test,$(CARGO) build --locked --workspace --bin machine-api-operator)
 	$(call step,end-to-end tests,$(CARGO) test --locked --workspace $(addprefix --test ,$(E2E)))
 
 bench: build ## Measure writes, CPU and memory for each machine

@@ -85,7 +85,12 @@ async fn play(args: &Args) -> anyhow::Result<()> {
     })
     .await;
     progress.end();
-    println!("All {wanted} machines are Running, after {:.1} s", began.elapsed().as_secs_f64());
+    ns.wait_all::<MachineSet>(|sets| {
+        let ready: i32 = sets.iter().filter_map(|set| set.status.ready_replicas).sum();
+        i64::from(ready) == wanted
+    })
+    .await;
+    println!("All {wanted} are Running and their Nodes Ready, after {:.1} s", began.elapsed().as_secs_f64());
     explain(&world, &kubeconfig);
     std::future::pending().await
 }

@@ -167,12 +167,6 @@ pub mod reason {
     pub const REQUEST_FAILED: &str = "ExternalRemediationRequestCreationFailed";
     /// errorReason: the cloud or the decoder refused the spec for good.
     pub const INVALID_CONFIGURATION: &str = "InvalidConfiguration";
-    /// errorReason: creation failed.
-    pub const CREATE_ERROR: &str = "CreateError";
-    /// errorReason: an update failed.
-    pub const UPDATE_ERROR: &str = "UpdateError";
-    /// errorReason: deletion failed.
-    pub const DELETE_ERROR: &str = "DeleteError";
 }
 
 /// Who reports an event, in `reportingController`.

@@ -19,6 +19,25 @@ pub enum Kind {
     Transient,
 }
 
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Invalid, Self::Denied, Self::Exhausted, Self::Throttled, Self::Busy, Self::Transient];
+
+    /// The class as one word, for labels of metrics: one of few, never a text of a cloud.
+    pub fn word(self) -> &'static str {
+        match self {
+            // The word that `status.errorReason` holds for it.
+            Self::Invalid => "InvalidConfiguration",
+            Self::Denied => "Denied",
+            Self::Exhausted => "Exhausted",
+            Self::Throttled => "Throttled",
+            Self::Busy => "Busy",
+            Self::Transient => "Transient",
+        }
+    }
+}
+
 /// An error of a cloud about one machine.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation}: {message}")]

@@ -53,6 +53,9 @@ impl Clouds {
     pub fn of(&self, spec: Option<&RawJson>) -> Service {
         let Some(spec) = spec.filter(|s| !s.is_null()) else { return Service::Missing };
         let Ok(TypeMeta { api_version, kind }) = spec.parse() else { return Service::Missing };
+        if kind.is_empty() {
+            return Service::Missing;
+        }
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         let serves = |k: &ProviderKind| k.kind == kind && k.group == group;
         match self.served.iter().find(|cloud| cloud.kinds().iter().any(serves)) {
@@ -75,5 +78,31 @@ impl Clouds {
     fn kinds(&self) -> Vec<String> {
         let kinds = self.served.iter().flat_map(|cloud| cloud.kinds());
         kinds.map(|k| format!("{}.{}", k.kind, k.group)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spec_without_a_kind_is_missing_and_one_of_a_foreign_kind_is_named() {
+        for (spec, expected) in [
+            ("null", "missing"),
+            ("{}", "missing"),
+            (r#"{"apiVersion": "a.io/v1"}"#, "missing"),
+            (r#"{"apiVersion": "a.io/v1", "kind": ""}"#, "missing"),
+            (r#"{"apiVersion": "a.io/v1", "kind": 5}"#, "missing"),
+            (r#"{"apiVersion": "a.io/v1", "kind": "Spec"}"#, "Spec.a.io"),
+            (r#"{"kind": "Spec"}"#, "Spec"),
+        ] {
+            let raw: RawJson = serde_json::from_str(spec).expect("JSON");
+            let found = match Clouds::default().of(Some(&raw)) {
+                Service::By(_) => "served".into(),
+                Service::Missing => "missing".to_owned(),
+                Service::Unknown { kind, served: _ } => kind,
+            };
+            assert_eq!(found, expected, "{spec}");
+        }
     }
 }

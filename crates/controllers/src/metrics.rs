@@ -1,6 +1,6 @@
 //! The controllers' own metrics, named and labelled as in the original so that alerts and dashboards go on working.
 
-use mapi_cloud::Activity;
+use mapi_cloud::{Activity, Kind};
 use mapi_core::Measure;
 use mapi_runtime::metrics::{self, GaugeVec, HistogramVec, IntCounterVec};
 
@@ -116,12 +116,28 @@ impl Metrics {
     /// Drops the failure series of a Machine that is gone, so that they do not pile up.
     pub fn forget_machine(&self, key: &mapi_api::Key) {
         for counter in [&self.create_failed, &self.update_failed, &self.delete_failed] {
-            for reason in REASONS {
-                let _ = counter.remove_label_values(&[&*key.name, &*key.namespace, reason]);
+            for kind in Kind::ALL {
+                let _ = counter.remove_label_values(&[&*key.name, &*key.namespace, kind.word()]);
             }
         }
     }
 }
 
-/// Values of the label `reason`: one for each class of cloud error.
-pub const REASONS: [&str; 6] = ["Invalid", "Denied", "Exhausted", "Throttled", "Busy", "Transient"];
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Weakness 34: series of what is gone must not pile up.
+    #[test]
+    fn the_failure_series_of_a_machine_go_with_it() {
+        let (metrics, key) = (Metrics::default(), mapi_api::Key::new("ns", "gone-with-its-series"));
+        for kind in Kind::ALL {
+            for activity in [Activity::Create, Activity::Update, Activity::Delete] {
+                metrics.record(&Measure::InstanceFailed { activity, key: key.clone(), reason: kind.word() });
+            }
+        }
+        assert!(metrics::text().contains("gone-with-its-series"));
+        metrics.forget_machine(&key);
+        assert!(!metrics::text().contains("gone-with-its-series"));
+    }
+}

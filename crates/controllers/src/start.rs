@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mapi_api::event::{Event, EventType, Regarding};
 use mapi_api::{Object, names};
-use mapi_runtime::store::{Store, Undecodable};
+use mapi_runtime::store::{Change, Store, Undecodable};
 use mapi_runtime::watch::{Filter, Scope, run_watch};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
@@ -96,6 +96,12 @@ impl FromStr for Controller {
 
 /// Begins to fill the shared caches.
 pub fn watch(context: &Arc<Context>) -> Vec<JoinHandle<()>> {
+    let metrics = context.metrics.clone();
+    context.machines.subscribe(move |change| {
+        if let Change::Removed(machine) = change {
+            metrics.forget_machine(&machine.key());
+        }
+    });
     let scope = || context.namespace.clone().map_or(Scope::All, Scope::Namespace);
     vec![
         watch_one(context, scope(), &context.machines, names::KIND_MACHINE, names::reporter::MACHINE),

@@ -92,7 +92,8 @@ fn a_template_is_judged_by_the_cloud_of_its_kind() {
     assert_eq!(Template::judge(&Clouds::default(), &set(1, Value::Null)), Template::Unjudged);
     let unreadable = json!({"spec": {"template": {"spec": {"taints": "none"}}}});
     let unreadable = serde_json::from_value(unreadable).expect("a set");
-    assert!(matches!(Template::judge(&clouds(), &unreadable), Template::Unreadable(_)));
+    let what = "taints: invalid type: string \"none\", expected a sequence";
+    assert_eq!(Template::judge(&clouds(), &unreadable), Template::Unreadable(what.into()));
 }
 
 /// Requests, each as its path and body.

@@ -25,7 +25,6 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// The wall clock of the paused runtime.
-#[derive(Clone)]
 struct Paused(Instant);
 
 impl Clock for Paused {
@@ -121,12 +120,32 @@ impl State {
     /// Tells the watches of a kind.
     fn tell(&mut self, path: &str, type_: &str, mut object: Value) {
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
-        let line = format!("{}\n", json!({"type": type_, "object": object}));
+        // As servers write it: the type first.
+        let line = format!("{{\"type\":\"{type_}\",\"object\":{object}}}\n");
         for (_, watch) in self.watches.iter().filter(|(watched, _)| watched.ends_with(path)) {
             // A watch that ended is counted by `open`.
             let _ = watch.send(line.clone().into());
         }
     }
+}
+
+fn machine(name: &str, deleted: &str) -> Value {
+    json!({
+        "metadata": {"namespace": "ns", "name": name, "uid": format!("{name}-machine"), "resourceVersion": "1",
+            "deletionTimestamp": deleted},
+        "status": {"phase": "Deleting", "nodeRef": {"name": name, "uid": format!("{name}-node")}},
+    })
+}
+
+fn node(name: &str, labels: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "uid": format!("{name}-node"), "resourceVersion": "1", "labels": labels}})
+}
+
+fn pod(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": name},
+        "metadata": {"namespace": "app", "name": format!("pod-{name}"), "uid": format!("{name}-pod"),
+            "resourceVersion": "1"}})
 }
 
 fn patched(version: u64, object: Option<&mut Value>, patch: &Value) -> (u16, Value) {
@@ -159,29 +178,15 @@ fn merge(into: &mut Value, patch: &Value) {
 struct World {
     state: Arc<Mutex<State>>,
     machines: Store<Machine>,
-    clock: Paused,
 }
 
 impl World {
     /// Machines that are being deleted, each with its Node of the same name and one pod on it.
     async fn start(names: &[&str], labels: Value, is_allowed: bool) -> Self {
         let clock = Paused(Instant::now());
-        let machine = |name: &&str| {
-            json!({
-                "metadata": {"namespace": "ns", "name": name, "uid": format!("{name}-machine"), "resourceVersion": "1",
-                    "deletionTimestamp": clock.now().to_string()},
-                "status": {"phase": "Deleting", "nodeRef": {"name": name, "uid": format!("{name}-node")}},
-            })
-        };
-        let node = |name: &&str| {
-            json!({"apiVersion": "v1", "kind": "Node",
-                "metadata": {"name": name, "uid": format!("{name}-node"), "resourceVersion": "1", "labels": labels}})
-        };
-        let pod = |name: &&str| {
-            json!({"apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": name},
-                "metadata": {"namespace": "app", "name": format!("pod-{name}"), "uid": format!("{name}-pod"),
-                    "resourceVersion": "1"}})
-        };
+        let deleted = clock.now().to_string();
+        let machine = |name: &&str| machine(name, &deleted);
+        let node = |name: &&str| node(name, &labels);
         let by_name = |make: &dyn Fn(&&str) -> Value| -> BTreeMap<String, Value> {
             names.iter().map(|name| ((*name).to_owned(), make(name))).collect()
         };
@@ -197,7 +202,7 @@ impl World {
         }));
         let Caches { machines, sets, checks, nodes } = Caches::default();
         let writer = Writer::new(client(Arc::clone(&state), machines.clone()));
-        let shared: Arc<dyn Clock> = Arc::new(clock.clone());
+        let shared: Arc<dyn Clock> = Arc::new(clock);
         let (recorder, scribe) = Recorder::new(writer.clone(), "test".into(), Arc::clone(&shared));
         tokio::spawn(scribe);
         let context = Arc::new(Context {
@@ -216,7 +221,7 @@ impl World {
             concurrency: 4,
         });
         drain::start(&context);
-        let world = Self { state, machines, clock };
+        let world = Self { state, machines };
         world.machines.handle(Event::Init);
         for name in names {
             world.machines.handle(Event::InitApply(world.machine(name).into()));
@@ -331,7 +336,6 @@ async fn a_blocked_drain_is_told_within_ten_seconds_and_goes_on_when_the_budget_
     assert!((10..20).contains(&tries), "item 2: {tries} evictions in ten minutes");
     assert_eq!(world.open(), 2, "its pods and the budgets");
 
-    let before = world.clock.now();
     world.state(|state| {
         state.is_allowed = true;
         state.version += 1;
@@ -341,7 +345,6 @@ async fn a_blocked_drain_is_told_within_ten_seconds_and_goes_on_when_the_budget_
     world.pass(1).await;
     assert_eq!(world.drained("a"), "True Drain finished successfully", "item 28");
     assert_eq!(world.evictions(), tries + 1);
-    assert!(world.clock.now().duration_since(before).as_secs() <= 1);
     assert_eq!(world.open(), 0);
 }
 
@@ -358,7 +361,7 @@ async fn two_control_plane_nodes_are_never_drained_together_even_if_both_begin_a
     world.state(|state| state.is_allowed = true);
     world.pass(61).await;
     assert_eq!(world.drained(&first), "True Drain finished successfully");
-    assert_eq!(world.cordoned(), [first.clone()], "its node is still there");
+    assert_eq!(world.cordoned(), std::slice::from_ref(&first), "its node is still there");
     let gone = world.machine(&first);
     world.state(|state| state.nodes.remove(&first));
     world.machines.handle(Event::Delete(gone.into()));
@@ -385,15 +388,12 @@ async fn a_machine_that_goes_meanwhile_takes_its_watches_along() {
 async fn an_empty_node_needs_one_list_and_no_watch() {
     let world = World::start(&["a"], json!({}), true).await;
     world.state(|state| {
-        for value in state.nodes.values_mut() {
-            value["spec"] = json!({});
-        }
         state.lists = 0;
         state.watches.clear();
-        state.machines.get_mut("a").expect("it is there")["status"]["conditions"] = json!([]);
         state.version += 100;
-        state.machines.get_mut("a").expect("it is there")["metadata"]["resourceVersion"] =
-            state.version.to_string().into();
+        let machine = state.machines.get_mut("a").expect("it is there");
+        machine["status"]["conditions"] = json!([]);
+        machine["metadata"]["resourceVersion"] = state.version.to_string().into();
     });
     world.machines.handle(Event::Apply(world.machine("a").into()));
     world.pass(1).await;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, bail};
 use mapi_api::SimulatedInstance;
 use mapi_controllers::context::Caches;
 use mapi_controllers::metrics::Metrics;
@@ -38,6 +38,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Runs the controllers until a signal or the loss of a lease.
 pub async fn run(args: Box<ControllersArgs>) -> anyhow::Result<()> {
     let platforms = registry::platforms(&args.platforms)?;
+    check_election(&args)?;
     let only = if args.only.is_empty() { Controller::ALL.to_vec() } else { args.only.clone() };
     let stop = CancellationToken::new();
     let config = client::config(args.kubeconfig.as_deref()).await.map_err(|e| anyhow!(e))?;
@@ -206,6 +207,23 @@ async fn run_group(
         acquired.release().await;
     }
     result
+}
+
+/// A holder must give up before others may take over, and must have time for more than one attempt until then.
+fn check_election(args: &ControllersArgs) -> anyhow::Result<()> {
+    let ControllersArgs {
+        leader_elect_lease_duration: duration,
+        leader_elect_renew_deadline: renew,
+        leader_elect_retry_period: retry,
+        ..
+    } = args;
+    if renew >= duration {
+        bail!("--leader-elect-renew-deadline: {renew:?} must be shorter than the lease duration, {duration:?}");
+    }
+    if retry >= renew {
+        bail!("--leader-elect-retry-period: {retry:?} must be shorter than the renew deadline, {renew:?}");
+    }
+    Ok(())
 }
 
 fn election(args: &ControllersArgs, lease: String) -> ElectionConfig {

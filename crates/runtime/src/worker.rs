@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use crate::Error;
 use crate::metrics::ReconcileMetrics;
@@ -59,7 +60,9 @@ where
         // The closure runs inside, so that a panic before the first await is caught too. Nothing is shared with the
         // reconcile but its own captures, whose locks recover from poisoning or fail the next reconcile.
         let guarded = AssertUnwindSafe(async { reconcile(key.clone()).await }).catch_unwind();
-        let answer = guarded.await.unwrap_or_else(|panic| {
+        // What is logged on the way names the key it is about.
+        let span = tracing::debug_span!("reconcile", controller = queue.name(), %key);
+        let answer = guarded.instrument(span).await.unwrap_or_else(|panic| {
             metrics.panics.inc();
             Err(format!("panicked: {}", panic_text(&*panic)).into())
         });

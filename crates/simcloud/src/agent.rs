@@ -326,7 +326,17 @@ impl Agent {
             return Ok(After::GoOn);
         }
         let patch = json!({ "metadata": { "finalizers": others, "resourceVersion": instance.version() } });
-        self.patch_instance(&key, Sub::Main, &patch).await?;
+        let write = self.instances.begin_write(&key);
+        let answer = self.writer.merge_patch::<SimulatedInstance>(&key, Sub::Main, &patch).await;
+        match answer {
+            // The last finalizer takes the object with it, and the cache must not show it to another round.
+            Ok(_) if others.is_empty() => write.gone(&key, instance.uid()),
+            Err(e) if e.is_not_found() => write.gone(&key, instance.uid()),
+            other => {
+                write.finish(other.as_ref());
+                other?;
+            }
+        }
         Ok(After::GoOn)
     }
 

@@ -97,7 +97,7 @@ pub fn advance(facts: &Facts<'_>) -> Plan {
         }
         if status.state == InstanceState::Running {
             play(instance, running, node, now, &mut wake, &mut plan);
-            name_condition(&mut status, node, now);
+            name_condition(&mut status, &instance.spec.node.name, node, now);
         }
     }
     if instance.status.as_ref() != Some(&status) {
@@ -299,10 +299,13 @@ const NODE_REGISTERED: &str = "NodeRegistered";
 
 /// Says when something else has the name of the Node. While nothing ever had, nothing is said: that saves the write of
 /// every instance that just works.
-fn name_condition(status: &mut SimulatedInstanceStatus, node: NodeSight<'_>, now: Timestamp) {
+fn name_condition(status: &mut SimulatedInstanceStatus, name: &str, node: NodeSight<'_>, now: Timestamp) {
     let condition = match node {
         NodeSight::Foreign => {
-            let message = "another node has the name of the node of this instance";
+            let message = format!(
+                "spec.node.name: `{name}` is the name of a node that is not of this instance and is left alone: a name \
+                 that no other node has is needed"
+            );
             Condition::no(NODE_REGISTERED, "", "NodeNameTaken", message)
         }
         NodeSight::Ours(_) if status.conditions.find(NODE_REGISTERED).is_some() => Condition {

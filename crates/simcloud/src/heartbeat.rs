@@ -357,3 +357,6 @@ fn phase(instance: &Key) -> f64 {
     }
     f64::from(u16::try_from(state >> 48).unwrap_or(u16::MAX)) / f64::from(u16::MAX)
 }
+
+#[cfg(test)]
+mod tests;

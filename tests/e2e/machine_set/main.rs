@@ -39,7 +39,6 @@ async fn let_others_work(ns: &Ns) {
 
 /// The Machines whose controller is this set.
 fn of<'a>(set: &MachineSet, machines: &'a [Machine]) -> Vec<&'a Machine> {
-    let is_ours =
-        |machine: &&Machine| machine.controller_owner().is_some_and(|owner| owner.uid == set.uid());
+    let is_ours = |machine: &&Machine| machine.controller_owner().is_some_and(|owner| owner.uid == set.uid());
     machines.iter().filter(is_ours).collect()
 }

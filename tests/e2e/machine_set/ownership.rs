@@ -1,6 +1,6 @@
 //! Which Machines belong to a set.
 
-use e2e::{Machine, MachineSet, Ns, Object};
+use e2e::{Draft, Machine, MachineSet, Ns, Object};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::DeleteParams;
 use mapi_api::{OwnerReference, names};
@@ -55,7 +55,8 @@ async fn machines_are_made_from_the_template_and_belong_to_the_set() {
         assert_eq!(machine.label("example.com/rack"), Some("r7"));
         assert_eq!(machine.annotation("example.com/note"), Some("kept"));
         assert_eq!(machine.spec.taints, spec.taints);
-        let value = |spec: &mapi_api::machine::MachineSpec| spec.provider_spec.value.as_ref().unwrap().value();
+        let value =
+            |spec: &mapi_api::machine::MachineSpec| spec.provider_spec.value.as_ref().unwrap().value();
         assert_eq!(value(&machine.spec), value(&spec));
     }
 }
@@ -152,7 +153,12 @@ async fn only_matching_machines_of_the_namespace_without_owner_are_taken_over() 
     let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": ns.full("a"), "uid": uid,
         "controller": true});
     let owned = json!({"metadata": {"ownerReferences": [owner]}});
-    ns.machine("owned").with(label_of(&ns, "a")).with(owned.clone()).create().await;
+    ns.machine("owned")
+        .with(label_of(&ns, "a"))
+        .with(owned)
+        .machine_label("example.com/marked", "yes")
+        .create()
+        .await;
     ns.machine("unlabelled").without("/metadata/labels").create().await;
     ns.machine("different").with(label_of(&ns, "b")).create().await;
     elsewhere.machine("matching").with(label_of(&ns, "a")).create().await;
@@ -161,17 +167,12 @@ async fn only_matching_machines_of_the_namespace_without_owner_are_taken_over() 
     elsewhere.wait_running(1).await;
 
     // A Machine without labels is nobody's, even for a selector that it meets.
-    let absent = json!([{"key": "example.com/absent", "operator": "DoesNotExist"}]);
-    let selector = json!({"matchExpressions": absent, "matchLabels": null});
-    ns.machine_set("b").with(json!({"spec": {"selector": selector}})).create().await;
-    ns.machine("matching").with(label_of(&ns, "a")).with(json!({"metadata": {"labels":
-        {"example.com/absent": "no"}}})).create().await;
-    let set = ns
-        .machine_set("a")
-        .replicas(1)
-        .machine_label("example.com/absent", "no")
-        .create()
-        .await;
+    let absent = json!([{"key": "example.com/marked", "operator": "DoesNotExist"}]);
+    let anything = ns.machine_set("b").without("/spec/selector/matchLabels");
+    anything.with(json!({"spec": {"selector": {"matchExpressions": absent}}})).create().await;
+    let marked = |machine: Draft<Machine>| machine.machine_label("example.com/marked", "yes");
+    marked(ns.machine("matching").with(label_of(&ns, "a"))).create().await;
+    let set = ns.machine_set("a").replicas(1).machine_label("example.com/marked", "yes").create().await;
     ns.wait_set(set.name(), |set| set.status.ready_replicas == Some(1)).await;
     // The set `b` wants none, so what it took over is gone: everything that it may have.
     ns.wait_gone::<Machine>(&ns.full("different")).await;
@@ -196,10 +197,8 @@ async fn a_machine_that_no_longer_matches_is_let_go_and_replaced() {
     let freed = ns.wait_machine(&name, |machine| owners(machine).is_empty()).await;
     assert_eq!(freed.phase(), "Running");
     assert_eq!(of(&set, &machines).len(), 2);
-    ns.wait_set(set.name(), |set| {
-        (set.status.replicas, set.status.ready_replicas) == (Some(2), Some(2))
-    })
-    .await;
+    ns.wait_set(set.name(), |set| (set.status.replicas, set.status.ready_replicas) == (Some(2), Some(2)))
+        .await;
 
     // What was let go does not go with the set.
     ns.delete::<MachineSet>(set.name()).await;

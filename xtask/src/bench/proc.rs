@@ -12,9 +12,12 @@ const TICKS: f64 = 100.0;
 
 /// Memory of a process in MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Memory {
     /// Resident now.
     pub resident_mib: f64,
+    /// What of it is no page of a file: heap and stacks.
+    pub anonymous_mib: f64,
     /// The most that was ever resident.
     pub peak_mib: f64,
 }
@@ -55,7 +58,8 @@ fn parse_status(text: &str) -> Option<Memory> {
         let kib: f64 = line.trim_start_matches(':').trim().strip_suffix(" kB")?.parse().ok()?;
         Some(kib / 1024.0)
     };
-    Some(Memory { resident_mib: mib("VmRSS")?, peak_mib: mib("VmHWM")? })
+    let peak_mib = mib("VmHWM")?;
+    Some(Memory { resident_mib: mib("VmRSS")?, anonymous_mib: mib("RssAnon")?, peak_mib })
 }
 
 #[cfg(test)]
@@ -71,8 +75,9 @@ mod tests {
 
     #[test]
     fn sizes_are_read_in_mib() {
-        let text = "Name:\tx\nVmPeak:\t  90000 kB\nVmHWM:\t    3072 kB\nVmRSS:\t    2048 kB\n";
-        assert_eq!(parse_status(text), Some(Memory { resident_mib: 2.0, peak_mib: 3.0 }));
+        let text = "Name:\tx\nVmPeak:\t  9000 kB\nVmHWM:\t  3072 kB\nVmRSS:\t  2048 kB\nRssAnon:\t  512 kB\n";
+        let memory = Memory { resident_mib: 2.0, anonymous_mib: 0.5, peak_mib: 3.0 };
+        assert_eq!(parse_status(text), Some(memory));
         assert_eq!(parse_status("Name:\tx\n"), None);
     }
 }

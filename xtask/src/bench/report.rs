@@ -148,6 +148,7 @@ impl Report {
                 1,
                 target(rest_mib),
             ),
+            Line::new("  of it heap and stacks, MiB", format!("{:.1}", self.memory.anonymous_mib)),
             Line::new("VmHWM then, MiB", format!("{:.1}", self.memory.peak_mib)),
         ]);
         if let Some(idle) = self.idle {
@@ -279,7 +280,7 @@ mod tests {
             seconds_up: 12.0,
             seconds_down: 1_234.5,
             cpu_up_s: cpu,
-            memory: Memory { resident_mib: 25.0, peak_mib: 1_000.0 },
+            memory: Memory { resident_mib: 25.0, anonymous_mib: 15.0, peak_mib: 1_000.0 },
             writes_up: vec![
                 row(Actor::Operator, "machinehealthchecks/status", 200, u64::from(machines) * 9),
                 row(Actor::Operator, "machinehealthchecks/status", 409, 7),

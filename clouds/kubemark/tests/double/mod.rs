@@ -1,6 +1,8 @@
 //! A double of the simulated cloud for the laws: objects in memory whose cache and reads lag, whose answers get lost, and
 //! behind them the real far side's decisions on virtual time.
 
+pub mod case;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;

@@ -33,6 +33,9 @@ const BACKOFF: Backoff = Backoff { base: Duration::from_secs(5), max: Duration::
 /// Steps of one round: a cordon, then evictions until all pods were asked for. A Node holds a few hundred pods at most.
 const STEPS: usize = 64;
 
+/// A second after a round that did not come to an end, so that no Node keeps a worker.
+const PAUSE: Duration = Duration::from_secs(1);
+
 /// Begins the controller. It ends when the context's stop is asked for and its rounds have ended.
 pub fn start(context: &Arc<Context>) -> Vec<JoinHandle<()>> {
     let shell = Arc::new(Shell {
@@ -167,7 +170,7 @@ impl Shell {
             turn = None;
         }
         drop(turn);
-        Ok(Requeue::After(Duration::ZERO))
+        Ok(Requeue::After(PAUSE))
     }
 
     /// Runs a plan of evictions. `None`: the answers are to be looked at right away. After a write to the Machine they

@@ -54,6 +54,8 @@ pub struct Attempt {
     pub uid: String,
     /// Why the last one did not go through; `None` if it was accepted.
     pub cause: Option<Cause>,
+    /// Whether the server has no such pod any more, whatever the watch still shows.
+    pub is_gone: bool,
     /// Since when none goes through.
     pub since: Timestamp,
     /// Refusals in a row.
@@ -74,12 +76,9 @@ impl Attempts {
 
     /// Takes in what an eviction was answered.
     pub fn record(&mut self, pod: &Key, uid: &str, outcome: Outcome, now: Timestamp) {
+        let is_gone = outcome == Outcome::Gone;
         let (cause, asked) = match outcome {
-            Outcome::Gone => {
-                self.0.remove(pod);
-                return;
-            }
-            Outcome::Accepted => (None, None),
+            Outcome::Accepted | Outcome::Gone => (None, None),
             Outcome::Blocked { message, retry_after } => (Some(Cause::Budget(budget(&message))), retry_after),
             Outcome::NamespaceTerminating => (Some(Cause::Namespace), None),
             Outcome::Failed(message) => (Some(Cause::Other(message)), None),
@@ -90,7 +89,8 @@ impl Attempts {
         let pause = FIRST.saturating_mul(2u32.saturating_pow(refusals)).min(MOST);
         let pause = pause.max(asked.unwrap_or_default().min(MOST));
         let due = now.checked_add(pause + spread(uid, pause / 5)).unwrap_or(Timestamp::MAX);
-        let attempt = Attempt { uid: uid.into(), cause, since, refusals: refusals.saturating_add(1), due };
+        let attempt =
+            Attempt { uid: uid.into(), cause, is_gone, since, refusals: refusals.saturating_add(1), due };
         self.0.insert(pod.clone(), attempt);
     }
 
@@ -176,6 +176,5 @@ pub(super) fn next_look(
         }
     }
     let next = times.into_iter().filter(|time| *time > now).min();
-    next.and_then(|time| Duration::try_from(time.duration_since(now)).ok())
-        .map_or(MOST, |left| left.min(MOST))
+    next.and_then(|time| Duration::try_from(time.duration_since(now)).ok()).unwrap_or(MOST)
 }

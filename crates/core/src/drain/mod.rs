@@ -204,7 +204,10 @@ fn on_scene<'a>(facts: &Facts<'a>, scene: &Scene) -> Decision<'a> {
         }
     };
     let selected = match pods::select(pods, node.is_unreachable(), facts.now) {
-        Ok(selected) => selected,
+        Ok(mut selected) => {
+            selected.retain(|s| scene.attempts.of(s.pod).is_none_or(|attempt| !attempt.is_gone));
+            selected
+        }
         Err(error) => return failed(facts, &error),
     };
     if selected.is_empty() {

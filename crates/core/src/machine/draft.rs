@@ -175,6 +175,19 @@ impl<'a> Draft<'a> {
         patch::between(&self.facts.machine.status, &self.status).is_some()
     }
 
+    /// Whether all that the status will say anew is in the provider status.
+    pub(super) fn changes_only_provider_status(&self) -> bool {
+        let stored = &self.facts.machine.status;
+        let rest = MachineStatus { provider_status: stored.provider_status.clone(), ..self.status.clone() };
+        self.status.provider_status != stored.provider_status && rest == *stored
+    }
+
+    /// The same without the new provider status.
+    pub(super) fn without_provider_status(mut self) -> Self {
+        self.status.provider_status.clone_from(&self.facts.machine.status.provider_status);
+        self
+    }
+
     /// Only the events about what happened.
     pub(super) fn into_happened(self) -> Vec<Action> {
         self.happened
@@ -218,21 +231,9 @@ fn failure_measure(facts: &Facts, failure: &Failure) -> Option<Action> {
     match activity {
         Activity::Observe => None,
         Activity::Create | Activity::Update | Activity::Delete => {
-            let reason = class(failure.error.kind);
+            let reason = failure.error.kind.word();
             Some(Action::Measure(Measure::InstanceFailed { activity, key: facts.machine.key(), reason }))
         }
-    }
-}
-
-/// Class of an error as a label of a metric: one of few, never a text of the cloud (item 34).
-fn class(kind: mapi_cloud::Kind) -> &'static str {
-    match kind {
-        mapi_cloud::Kind::Invalid => reason::INVALID_CONFIGURATION,
-        mapi_cloud::Kind::Denied => "Denied",
-        mapi_cloud::Kind::Exhausted => "Exhausted",
-        mapi_cloud::Kind::Throttled => "Throttled",
-        mapi_cloud::Kind::Busy => "Busy",
-        mapi_cloud::Kind::Transient => "Transient",
     }
 }
 

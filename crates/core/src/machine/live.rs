@@ -20,7 +20,7 @@ use crate::spread::spread;
 const CONFIRM: Duration = Duration::from_secs(10);
 
 /// Ten seconds: an instance that boots quickly has its addresses by then, and one write tells all of it. Longer would
-/// leave the Machine saying "not created" for long.
+/// leave the Machine saying "not created" for long. Details in the provider status wait as long for company.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Half a minute, as in the original: nothing was announced yet and a user watches.
@@ -166,17 +166,18 @@ fn missing(mut draft: Draft, facts: &Facts, answer: &Answer, held: Option<Durati
     let stored = facts.machine.status.conditions.find(types::INSTANCE_EXISTS);
     let first_look =
         stored.filter(|c| c.reason == reason::INSTANCE_MISSING).and_then(|c| c.last_transition_time.as_ref());
-    let confirm = confirm(facts);
     draft.provider_status(answer);
+    if let Some(delay) = held {
+        // The cloud itself says why nothing is to be seen.
+        return draft.plan().after(delay);
+    }
+    let confirm = confirm(facts);
     draft.condition(Condition::no(
         types::INSTANCE_EXISTS,
         severity::WARNING,
         reason::INSTANCE_MISSING,
         "Instance not found on provider",
     ));
-    if let Some(delay) = held {
-        return draft.plan().after(delay);
-    }
     match first_look.map(|time| until(facts.now, later(time.0, confirm))) {
         None => draft.plan().after(confirm),
         Some(Some(left)) => draft.plan().after(left),
@@ -228,7 +229,17 @@ fn present(
         let own = if is_running { resync(facts) } else { poll(facts, draft.changes_status()) };
         look.map_or(own, |look| look.min(RESYNC))
     });
-    draft.plan().after(next)
+    match detail_wait(facts, &draft).filter(|_| held.is_none()) {
+        Some(left) => draft.without_provider_status().plan().after(next.min(left)),
+        None => draft.plan().after(next),
+    }
+}
+
+/// How long a write that would only change the provider status still waits: it changes in bursts while an instance
+/// comes up, and the write that tells what came of it takes it along.
+fn detail_wait(facts: &Facts, draft: &Draft) -> Option<Duration> {
+    let last = facts.machine.status.last_updated.as_ref().filter(|_| draft.changes_only_provider_status())?;
+    until(facts.now, later(last.0, PATIENCE))
 }
 
 /// How long a status write that would say no more than "it exists" still waits for the addresses, which then come with

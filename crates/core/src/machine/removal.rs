@@ -59,7 +59,7 @@ pub(super) fn settle(facts: &Facts, answer: &Answer) -> Plan {
             draft.condition(Condition::yes(types::INSTANCE_EXISTS));
             keep(draft, facts, answer, instance.look_again)
         }
-        // D6 and item 23: a spec that the cloud refuses holds nothing up if nothing is recorded.
+        // Item 23: a spec that the cloud refuses holds nothing up if nothing is recorded.
         Sighting::Absent
             if (answer.failure.is_none() && answer.gate.is_none())
                 || (is_refused && !is_recorded(facts.machine)) =>

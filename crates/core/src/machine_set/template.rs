@@ -1,6 +1,6 @@
 //! What the clouds say about the provider spec in a set's template.
 
-use mapi_api::{MachineSet, RawJson};
+use mapi_api::{MachineSet, Misfit, RawJson};
 use mapi_cloud::{Clouds, Findings, Service};
 
 /// Where the template's provider spec is.
@@ -34,7 +34,10 @@ impl Template {
         }
         let spec = match provider_spec(set) {
             Ok(spec) => spec,
-            Err(error) => return Self::Unreadable(error.to_string()),
+            Err(error) => {
+                let text = set.spec.template.spec.as_ref().map_or("", RawJson::as_str);
+                return Self::Unreadable(Misfit::of(text, &error).to_string());
+            }
         };
         match (clouds.of(spec.as_ref()), &spec) {
             (Service::By(cloud), Some(spec)) => Self::Served(cloud.check(spec)),

@@ -162,3 +162,12 @@ fn a_pod_that_was_replaced_under_its_name_is_another_pod() {
         1
     );
 }
+
+#[test]
+fn a_pod_that_the_server_no_longer_has_is_gone_even_if_the_watch_still_shows_it() {
+    let mut world = World::with_pods(&["a", "b"]);
+    world.answers = vec![("a", Outcome::Gone), ("b", Outcome::Gone)];
+    let round = world.round();
+    assert_eq!(round.evicted, ["a", "b"], "each is asked for once");
+    assert_eq!(world.drained(), "True Drain finished successfully");
+}

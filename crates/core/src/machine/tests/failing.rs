@@ -270,3 +270,14 @@ fn no_machine_fails_for_good_because_of_throttling_quota_or_outage() {
         assert_eq!(world.phase(), "Provisioning", "I26: {kind:?}");
     }
 }
+
+#[test]
+fn an_absence_that_the_cloud_explains_is_not_said_to_be_one() {
+    let mut world = World::provisioning(json!({"spec": {"providerID": "sim:///z/i"}}));
+    let round = world.round(gated(3, absent()));
+    assert_eq!((round.writes, round.requeue, round.gates), (vec![], seconds(3), vec!["WaitingForAddress"]));
+    for _ in 0..10 {
+        world.pass(100).round(gated(3, absent()));
+    }
+    assert_eq!(world.phase(), "Provisioning");
+}

@@ -104,9 +104,9 @@ fn a_provider_status_that_only_differs_in_the_order_of_its_keys_is_not_written()
         let provider_status = serde_json::from_str(text).expect("json");
         Answer { provider_status: Some(provider_status), ..present(up()) }
     };
-    assert_eq!(world.round(said(r#"{"b":{"x":1,"gone":2},"a":1}"#)).writes, ["status"]);
-    assert_eq!(world.round(said(r#"{"a":1,"b":{"gone":2,"x":1}}"#)).writes, [""; 0]);
-    assert_eq!(world.round(said(r#"{"a":1,"b":{"x":1}}"#)).writes, ["status"]);
+    assert_eq!(world.pass(10).round(said(r#"{"b":{"x":1,"gone":2},"a":1}"#)).writes, ["status"]);
+    assert_eq!(world.pass(10).round(said(r#"{"a":1,"b":{"gone":2,"x":1}}"#)).writes, [""; 0]);
+    assert_eq!(world.pass(10).round(said(r#"{"a":1,"b":{"x":1}}"#)).writes, ["status"]);
     assert_eq!(world.machine["status"]["providerStatus"], json!({"a": 1, "b": {"x": 1}}));
 }
 
@@ -118,4 +118,21 @@ fn conditions_of_other_writers_survive() {
     );
     world.round(present(up()));
     assert_eq!(world.condition("Foreign"), "Unknown R", "I20");
+}
+
+#[test]
+fn details_in_the_provider_status_are_written_with_other_news_or_after_ten_seconds() {
+    let said =
+        |detail: u32| Answer { provider_status: Some(json!({"detail": detail}).into()), ..present(up()) };
+    let mut world = World::provisioning(recorded());
+    assert_eq!(world.round(said(1)).writes, ["status"]);
+    let early = world.pass(4).round(said(2));
+    assert_eq!((early.writes, early.requeue), (vec![], seconds(6)));
+    world.machine["status"]["nodeRef"] = json!({"name": "n", "uid": "nu"});
+    assert_eq!(world.pass(1).round(said(3)).writes, ["status"]);
+    assert_eq!(
+        (world.phase().as_str(), &world.machine["status"]["providerStatus"]["detail"]),
+        ("Running", &json!(3))
+    );
+    assert_eq!(world.pass(10).round(said(4)).writes, ["status"]);
 }
