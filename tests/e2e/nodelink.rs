@@ -154,11 +154,9 @@ async fn an_address_that_is_used_again_links_no_other_instance() {
     let machine = identified(&ns, "m").create().await;
     ns.patch_status::<Machine>(machine.name(), json!({"addresses": addresses(&["192.0.2.5"])})).await;
     let recording = ns.record::<Machine>().await;
-    let node = |short: &'static str, id_of: &'static str| {
+    let node = async |short: &str, id_of: &str| {
         let status = json!({"addresses": addresses(&["192.0.2.5"])});
-        let extra = json!({"spec": {"providerID": id(&ns, id_of)}, "status": status});
-        let ns = ns.clone();
-        async move { register(&ns, short, extra).await }
+        register(&ns, short, json!({"spec": {"providerID": id(&ns, id_of)}, "status": status})).await
     };
     let old = node("old", "gone").await;
     later(&ns, "later").await;
@@ -396,10 +394,6 @@ async fn links_that_were_lost_while_nobody_looked_are_restored_at_the_start() {
             .await;
     }
     world.start_controllers(&[]);
-    ns.wait_machines(|machines| machines.iter().all(|machine| machine.node_name() == Some(machine.name())))
-        .await;
-    ns.wait_nodes(|nodes| {
-        nodes.len() == 2 && nodes.iter().all(|node| node.annotation(annotation::MACHINE).is_some())
-    })
-    .await;
+    ns.wait_machines(|all| all.iter().all(|machine| machine.node_name() == Some(machine.name()))).await;
+    ns.wait_nodes(|all| all.iter().all(|node| node.annotation(annotation::MACHINE).is_some())).await;
 }

@@ -2,17 +2,23 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where its world is not what it says")]
 
+mod case;
 mod double;
 
 use std::time::Duration;
 
-use double::case::{Case, failure, present, who};
+use case::{Case, failure, present, who};
 use futures::executor::block_on;
-use mapi_api::RawJson;
+use mapi_api::{RawJson, names};
 use mapi_cloud::laws::Bench as _;
 use mapi_cloud::{Cloud, Erased, Identity, Kind, Sighting, Want};
 use serde_json::json;
 
+fn annotate(case: &mut Case, faults: &str) {
+    case.who.annotations.insert(names::annotation::FAULTS.into(), faults.into());
+}
+
+// B12.15
 #[test]
 fn counted_errors_end_and_a_restart_does_not_begin_anew() {
     let fault = json!({ "kind": "CreateError", "count": 3, "args": { "class": "Quota" } });
@@ -32,6 +38,7 @@ fn counted_errors_end_and_a_restart_does_not_begin_anew() {
     assert_eq!(case.condition("FaultInjected"), None);
 }
 
+// B12.16
 #[test]
 fn each_class_of_error_has_its_kind() {
     for (class, kind, is_uncertain, has_delay) in [
@@ -51,6 +58,7 @@ fn each_class_of_error_has_its_kind() {
     }
 }
 
+// B12.14
 #[test]
 fn a_create_that_failed_after_it_took_effect_is_adopted() {
     let mut case = Case::new(json!({ "faults": [{ "kind": "CreateErrorButCreated" }] }));
@@ -74,6 +82,7 @@ fn an_instance_that_hides_is_not_made_twice() {
     assert_eq!(case.cloud.settle_of(Some(&case.spec.clone().into())), Duration::from_secs(25));
 }
 
+// B12.23
 #[test]
 fn an_outage_ends_and_blames_nobody() {
     let mut case = Case::new(json!({ "faults": [{ "kind": "ApiOutage", "duration": "120s" }] }));
@@ -84,6 +93,7 @@ fn an_outage_ends_and_blames_nobody() {
     present(&case.ask(Want::Present));
 }
 
+// B12.24
 #[test]
 fn a_limit_of_calls_lets_everybody_through_in_turn() {
     let case = Case::new(json!({ "faults": [{ "kind": "ApiThrottle", "args": { "rps": 5, "burst": 2 } }] }));
@@ -163,13 +173,14 @@ fn a_zone_that_is_out_takes_no_creates() {
     }
 }
 
+// B12.34
 #[test]
 fn live_faults_come_from_the_annotation_and_go_with_it() {
     let mut case = Case::new(json!({}));
     case.ask(Want::Present);
     case.pass(10);
     case.spec["capacity"] = json!({ "cpu": "64" });
-    case.annotate(r#"[{"kind":"NodeNotReady","after":"5s"}]"#);
+    annotate(&mut case, r#"[{"kind":"NodeNotReady","after":"5s"}]"#);
     let answer = case.ask(Want::Look);
     assert_eq!(answer.taken, [mapi_cloud::Activity::Update]);
     assert_eq!(case.condition("FaultInjected").as_deref(), Some("True/NodeNotReady"));
@@ -198,7 +209,7 @@ fn an_annotation_that_cannot_be_read_is_told_and_harms_nobody() {
         r#"[{"kind":"NodeUnknown","after":"-1s"}]"#,
     ] {
         let mut case = Case::new(json!({}));
-        case.annotate(text);
+        annotate(&mut case, text);
         present(&case.ask(Want::Present));
         assert_eq!(case.condition("FaultInjected").as_deref(), Some("False/InvalidFaults"), "{text}");
     }
@@ -209,13 +220,13 @@ fn a_live_outage_lasts_as_long_as_it_says_or_as_its_annotation() {
     let mut case = Case::new(json!({}));
     case.ask(Want::Present);
     case.pass(600);
-    case.annotate(r#"[{"kind":"ApiOutage","duration":"30s"}]"#);
+    annotate(&mut case, r#"[{"kind":"ApiOutage","duration":"30s"}]"#);
     case.ask(Want::Look);
     case.pass(1);
     assert_eq!(case.ask(Want::Look).sighting, Sighting::Unknown);
     case.pass(30);
     present(&case.ask(Want::Look));
-    case.annotate(r#"[{"kind":"ApiOutage"}]"#);
+    annotate(&mut case, r#"[{"kind":"ApiOutage"}]"#);
     assert_eq!(case.ask(Want::Look).sighting, Sighting::Unknown);
     case.who.annotations.clear();
     present(&case.ask(Want::Look));

@@ -2,9 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where its world is not what it says")]
 
+mod case;
 mod double;
 
-use double::case::{Case, failure, present, who};
+use case::{Case, failure, present, who};
 use expect_test::{Expect, expect};
 use futures::StreamExt as _;
 use futures::executor::block_on;
@@ -135,11 +136,6 @@ fn both_families_are_shown_with_ipv4_first() {
     assert_eq!(ips, [false, true]);
 }
 
-// B12.15
-// B12.16
-// B12.14
-// B12.23
-// B12.24
 #[test]
 fn two_machines_never_share_an_address_however_small_the_range() {
     let case = Case::new(json!({ "network": { "cidr": "192.168.0.0/24" } }));
@@ -154,7 +150,6 @@ fn two_machines_never_share_an_address_however_small_the_range() {
     assert_eq!(addresses.len(), 200);
 }
 
-// B12.34
 // B12.8, B12.9
 #[test]
 fn static_machines_are_refused_and_can_be_deleted() {

@@ -18,6 +18,8 @@ use crate::context::{Stored, owner_hold};
 pub struct Applied {
     /// When to look again, or the errors of the actions that failed.
     pub outcome: Result<worker::Requeue, Error>,
+    /// The errors of the actions that failed, conflicts among them.
+    pub failures: Vec<ApiError>,
     /// What each eviction was answered.
     pub evictions: Vec<(Key, Result<Eviction, ApiError>)>,
     /// Machines whose creation got no answer: it may have taken effect.
@@ -37,19 +39,19 @@ pub async fn apply_outcome(context: &Context, plan: Plan) -> Applied {
     }
     let mut run = Run::default();
     let result = sequence(context, &mut run, actions).await;
-    let outcome = match (result, requeue) {
+    let outcome = match (&result, requeue) {
         (Err(failures), _) if failures.iter().all(ApiError::is_conflict) => {
             // The cache was behind. What changed the object wakes its key; this is only for a change already seen.
             tracing::debug!("the object changed meanwhile");
             Ok(worker::Requeue::Backoff)
         }
-        (Err(failures), _) => Err(join(&failures).into()),
+        (Err(failures), _) => Err(join(failures).into()),
         (Ok(()), Requeue::Never) => Ok(worker::Requeue::Done),
         (Ok(()), Requeue::After(delay)) => Ok(worker::Requeue::After(delay)),
         (Ok(()), Requeue::Backoff(error)) => Err(error.into()),
     };
     let Run { versions: _, evictions, uncertain } = run;
-    Applied { outcome, evictions, uncertain }
+    Applied { outcome, failures: result.err().unwrap_or_default(), evictions, uncertain }
 }
 
 /// What one run of a plan has learnt so far.

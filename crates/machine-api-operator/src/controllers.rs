@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use mapi_api::SimulatedInstance;
+use mapi_controllers::Context;
 use mapi_controllers::context::Caches;
 use mapi_controllers::metrics::Metrics;
 use mapi_controllers::start::{Controller, watch};
 use mapi_controllers::stores::ObjectStore;
-use mapi_controllers::Context;
 use mapi_runtime::CancellationToken;
 use mapi_runtime::client::{self, ClientOptions};
 use mapi_runtime::clock::{Clock, SystemClock};
@@ -46,7 +46,7 @@ pub async fn run(args: Box<ControllersArgs>) -> anyhow::Result<()> {
         user_agent: USER_AGENT,
         qps: args.kube_api_qps,
         burst: args.kube_api_burst,
-        in_flight: usize::from(args.max_concurrent_reconciles) * 2,
+        in_flight: usize::from(args.max_concurrent_reconciles),
         timeout: REQUEST_TIMEOUT,
     };
     let kube = client::client(config.clone(), &options).map_err(|e| anyhow!(e))?;
@@ -58,7 +58,7 @@ pub async fn run(args: Box<ControllersArgs>) -> anyhow::Result<()> {
 
     let mut background: Vec<JoinHandle<()>> = vec![];
     let instances = Store::new(&[]);
-    let far_client = simulated_cloud::client(config)?;
+    let far_client = simulated_cloud::client(config, args.simulated_cloud == SimulatedCloud::InProcess)?;
     if platforms.contains(&"kubemark") {
         let scope = namespace.clone().map_or(Scope::All, Scope::Namespace);
         background.push(run_watch(
@@ -163,7 +163,8 @@ async fn run_group(
         let lease = config.lease.clone();
         tracing::info!(%lease, "waiting for the lease");
         let acquired =
-            Leadership::acquire(context.writer.clone(), config, Arc::clone(&context.clock), stop.clone()).await;
+            Leadership::acquire(context.writer.clone(), config, Arc::clone(&context.clock), stop.clone())
+                .await;
         let Some(acquired) = acquired else { return Ok(()) };
         tracing::info!(%lease, "holding the lease");
         leadership = Some((lease, acquired));
@@ -218,7 +219,9 @@ fn check_election(args: &ControllersArgs) -> anyhow::Result<()> {
         ..
     } = args;
     if renew >= duration {
-        bail!("--leader-elect-renew-deadline: {renew:?} must be shorter than the lease duration, {duration:?}");
+        bail!(
+            "--leader-elect-renew-deadline: {renew:?} must be shorter than the lease duration, {duration:?}"
+        );
     }
     if retry >= renew {
         bail!("--leader-elect-retry-period: {retry:?} must be shorter than the renew deadline, {renew:?}");
@@ -227,10 +230,11 @@ fn check_election(args: &ControllersArgs) -> anyhow::Result<()> {
 }
 
 fn election(args: &ControllersArgs, lease: String) -> ElectionConfig {
-    let namespace = [args.leader_elect_resource_namespace.as_str(), args.namespace.as_str(), DEFAULT_NAMESPACE]
-        .into_iter()
-        .find(|n| !n.is_empty())
-        .expect("the last one is not empty");
+    let namespace =
+        [args.leader_elect_resource_namespace.as_str(), args.namespace.as_str(), DEFAULT_NAMESPACE]
+            .into_iter()
+            .find(|n| !n.is_empty())
+            .expect("the last one is not empty");
     ElectionConfig {
         namespace: namespace.into(),
         lease,
@@ -241,7 +245,11 @@ fn election(args: &ControllersArgs, lease: String) -> ElectionConfig {
     }
 }
 
-async fn serve_endpoints(args: &ControllersArgs, context: &Arc<Context>, kube: &kube::Client) -> anyhow::Result<()> {
+async fn serve_endpoints(
+    args: &ControllersArgs,
+    context: &Arc<Context>,
+    kube: &kube::Client,
+) -> anyhow::Result<()> {
     let checks = serve::Checks::default();
     checks.healthz("ping", || Ok(()));
     let caches = Arc::clone(context);
@@ -252,7 +260,8 @@ async fn serve_endpoints(args: &ControllersArgs, context: &Arc<Context>, kube: &
             ("machinehealthchecks", caches.checks.is_synced()),
             ("nodes", caches.nodes.is_synced()),
         ];
-        let missing: Vec<_> = synced.iter().filter(|(_, is_synced)| !is_synced).map(|(name, _)| *name).collect();
+        let missing: Vec<_> =
+            synced.iter().filter(|(_, is_synced)| !is_synced).map(|(name, _)| *name).collect();
         if missing.is_empty() { Ok(()) } else { Err(format!("not read yet: {}", missing.join(", "))) }
     });
     let stop = || context.stop.clone();
@@ -260,7 +269,8 @@ async fn serve_endpoints(args: &ControllersArgs, context: &Arc<Context>, kube: &
     if let Some(serving) = health.map_err(|e| anyhow!("--health-addr: {e}"))? {
         tracing::info!(address = %serving.address, "serving health");
     }
-    let metrics = serve::metrics(&args.metrics_bind_address, args.tls_dir.clone(), kube.clone(), stop()).await;
+    let metrics =
+        serve::metrics(&args.metrics_bind_address, args.tls_dir.clone(), kube.clone(), stop()).await;
     if let Some(serving) = metrics.map_err(|e| anyhow!("--metrics-bind-address: {e}"))? {
         tracing::info!(address = %serving.address, "serving metrics");
     }
@@ -307,7 +317,8 @@ mod tests {
 
     #[test]
     fn the_last_word_on_the_migration_gate_counts() {
-        let on = |list: &[(&str, bool)]| gates(&list.iter().map(|(n, v)| ((*n).into(), *v)).collect::<Vec<_>>());
+        let on =
+            |list: &[(&str, bool)]| gates(&list.iter().map(|(n, v)| ((*n).into(), *v)).collect::<Vec<_>>());
         assert!(!on(&[]));
         assert!(on(&[("MachineAPIMigration", false), ("MachineAPIMigration", true), ("Other", false)]));
     }

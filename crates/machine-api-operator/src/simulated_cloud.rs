@@ -51,13 +51,14 @@ impl Part {
     }
 }
 
-/// A client with the cloud's own user agent and limits.
-pub fn client(config: kube::Config) -> anyhow::Result<kube::Client> {
+/// A client with the cloud's own user agent. Of the requests in flight, the far side wants as many again for heartbeats
+/// as for work, so that a burst of work never makes a Lease late; the near side alone needs half.
+pub fn client(config: kube::Config, has_far_side: bool) -> anyhow::Result<kube::Client> {
     let options = ClientOptions {
         user_agent: USER_AGENT,
         qps: 0.0,
         burst: 0,
-        in_flight: CONCURRENCY * 2,
+        in_flight: if has_far_side { CONCURRENCY * 2 } else { CONCURRENCY },
         timeout: Duration::from_secs(60),
     };
     client::client(config, &options).map_err(|e| anyhow!(e))
@@ -68,7 +69,7 @@ pub async fn run(args: SimulatedCloudArgs) -> anyhow::Result<()> {
     let config = client::config(args.kubeconfig.as_deref()).await.map_err(|e| anyhow!(e))?;
     let stop = CancellationToken::new();
     let part = Part {
-        client: client(config)?,
+        client: client(config, true)?,
         namespace: Some(args.namespace).filter(|n| !n.is_empty()),
         heartbeats: args.heartbeats,
         stop: stop.clone(),

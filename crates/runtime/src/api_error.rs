@@ -23,6 +23,8 @@ pub struct ApiError {
     /// Reasons of the causes that the server names, each with its words.
     pub(crate) causes: Vec<(String, String)>,
     is_unknown_outcome: bool,
+    /// Where the server's words begin in the message.
+    words_from: usize,
     #[source]
     source: Option<Error>,
 }
@@ -37,8 +39,15 @@ impl ApiError {
             retry_after: None,
             causes: Vec::new(),
             is_unknown_outcome: code == 0 || code >= 500,
+            words_from: 0,
             source: None,
         }
+    }
+
+    /// That `what` could not be done, and why.
+    fn about(what: &str, code: u16, reason: impl Into<String>, words: &str) -> Self {
+        let what = format!("cannot {what}: ");
+        Self { words_from: what.len(), ..Self::new(code, reason, what + words) }
     }
 
     /// The server's answer to `what`.
@@ -62,28 +71,32 @@ impl ApiError {
         Self {
             retry_after: asked.or(seconds.map(|seconds| Duration::from_secs(seconds.into()))),
             causes,
-            ..Self::new(code.as_u16(), status.reason, format!("cannot {what}: {words}"))
+            ..Self::about(what, code.as_u16(), status.reason, &words)
         }
     }
 
     /// `what` got no answer.
     pub(crate) fn unanswered(what: &str, error: kube::Error) -> Self {
         let is_unknown_outcome = !is_never_sent(&error);
-        let message = format!("cannot {what}: no answer from the API server");
-        Self { is_unknown_outcome, source: Some(error.into()), ..Self::new(0, "", message) }
+        let source = Some(error.into());
+        Self { is_unknown_outcome, source, ..Self::about(what, 0, "", "no answer from the API server") }
     }
 
     /// `what` was done, and the answer cannot be decoded.
     pub(crate) fn undecodable(what: &str, code: StatusCode, error: serde_json::Error) -> Self {
-        let message = format!("cannot {what}: the answer cannot be decoded");
-        let source = Some(error.into());
-        Self { is_unknown_outcome: true, source, ..Self::new(code.as_u16(), "Undecodable", message) }
+        let about = Self::about(what, code.as_u16(), "Undecodable", "the answer cannot be decoded");
+        Self { is_unknown_outcome: true, source: Some(error.into()), ..about }
     }
 
     /// `what` was never sent, because it is not a valid request.
     pub(crate) fn invalid(what: &str, error: impl Into<Error>) -> Self {
-        let message = format!("cannot {what}: not a valid request");
-        Self { is_unknown_outcome: false, source: Some(error.into()), ..Self::new(0, "BadRequest", message) }
+        let about = Self::about(what, 0, "BadRequest", "not a valid request");
+        Self { is_unknown_outcome: false, source: Some(error.into()), ..about }
+    }
+
+    /// The server's words alone, for a text that says itself what could not be done.
+    pub fn words(&self) -> &str {
+        self.message.get(self.words_from..).unwrap_or(&self.message)
     }
 
     /// The object or the kind does not exist.

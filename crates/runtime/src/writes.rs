@@ -366,7 +366,7 @@ fn is_about_uid(message: &str) -> bool {
 
 fn blocked(error: ApiError) -> Eviction {
     let causes = error.causes.iter().map(|(_, words)| words.as_str()).filter(|words| !words.is_empty());
-    let message = std::iter::once(error.message.as_str()).chain(causes).collect::<Vec<_>>().join(" ");
+    let message = std::iter::once(error.words()).chain(causes).collect::<Vec<_>>().join(" ");
     Eviction::Blocked { message, retry_after: error.retry_after }
 }
 

@@ -300,3 +300,83 @@ fn pod_ip(uid: &str) -> String {
     }
     std::net::Ipv4Addr::from(0x0af0_0000 | (state & 0x000f_ffff)).to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: i64 = 1_700_000_000;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(NOW + second).expect("in range")
+    }
+
+    fn pod(phase: &str, metadata: Value) -> Pod {
+        let text = json!({ "metadata": metadata, "spec": { "nodeName": "m" }, "status": { "phase": phase } });
+        serde_json::from_value(text).expect("a pod")
+    }
+
+    /// Runs since now, and takes three seconds to stop a pod.
+    fn host(state: &str, faults: Value) -> SimulatedInstance {
+        let text = json!({
+            "spec": {
+                "machineRef": { "namespace": "ns", "name": "m", "uid": "u" }, "token": "u", "zone": "a",
+                "timing": { "podStop": "3s" }, "faults": faults,
+                "node": { "name": "m", "providerID": "kubemark:///a/i" },
+            },
+            "status": { "state": state, "runningSince": at(0).to_string() },
+        });
+        serde_json::from_value(text).expect("an instance")
+    }
+
+    fn deleted(second: i64, grace_s: i64, finalizers: Value) -> Value {
+        let mark = at(second + grace_s).to_string();
+        json!({ "deletionTimestamp": mark, "deletionGracePeriodSeconds": grace_s, "finalizers": finalizers })
+    }
+
+    #[test]
+    fn a_bound_pod_runs_and_a_deleted_one_goes_after_its_time() {
+        let healthy = host("Running", json!([]));
+        for (phase, metadata, second, task, wake) in [
+            ("Pending", json!({}), 0, Task::Run, None),
+            ("", json!({}), 0, Task::Run, None),
+            ("Running", json!({}), 0, Task::Nothing, None),
+            ("Succeeded", json!({}), 0, Task::Nothing, None),
+            ("Running", deleted(0, 30, json!([])), 0, Task::Nothing, Some(3)),
+            ("Running", deleted(0, 30, json!([])), 3, Task::Remove, None),
+            ("Running", deleted(0, 1, json!([])), 1, Task::Remove, None),
+            ("Running", deleted(0, 30, json!(["a/b"])), 3, Task::Remove, None),
+            ("Running", deleted(0, 0, json!(["a/b"])), 3, Task::Nothing, None),
+        ] {
+            let seen = next(&pod(phase, metadata.clone()), &healthy, at(second));
+            assert_eq!(seen, (task, wake.map(at)), "{phase} {metadata} at {second}");
+        }
+    }
+
+    #[test]
+    fn a_silent_kubelet_leaves_its_pods_as_they_are() {
+        for (state, faults, task, wake) in [
+            ("Stopped", json!([]), Task::Nothing, None),
+            ("Running", json!([{ "kind": "NodeUnknown", "duration": "60s" }]), Task::Nothing, Some(at(60))),
+            ("Running", json!([{ "kind": "ZoneOutage" }]), Task::Nothing, None),
+            ("Running", json!([{ "kind": "ZoneOutage", "args": { "zone": "b" } }]), Task::Remove, None),
+            ("Running", json!([{ "kind": "NodeNotReady" }]), Task::Remove, None),
+        ] {
+            let doomed = pod("Running", deleted(0, 0, json!([])));
+            assert_eq!(next(&doomed, &host(state, faults.clone()), at(5)), (task, wake), "{state} {faults}");
+        }
+    }
+
+    #[test]
+    fn a_running_pod_is_ready_in_every_container() {
+        let mut pod = pod("Pending", json!({ "uid": "p" }));
+        pod.spec.containers = vec![mapi_api::pod::Container { name: "c".into(), image: "i".into() }];
+        let patch = running(&pod, &host("Running", json!([])), at(0));
+        assert_eq!(patch["status"]["containerStatuses"][0]["ready"], true);
+        let ip: std::net::Ipv4Addr =
+            patch["status"]["podIP"].as_str().and_then(|ip| ip.parse().ok()).expect("an IP");
+        assert_eq!((ip.octets()[0], ip.octets()[1] & 0xf0), (10, 240), "{ip}");
+    }
+}

@@ -16,14 +16,14 @@ const SERVED: [&str; 2] = [
 ];
 
 /// A bad Machine, and what is said about it.
-struct Bad {
-    draft: Draft<Machine>,
+pub struct Bad {
+    pub draft: Draft<Machine>,
     reason: &'static str,
     says: Vec<&'static str>,
 }
 
 /// Machines that no cloud is asked about.
-fn incomplete(ns: &Ns) -> Vec<Bad> {
+pub fn incomplete(ns: &Ns) -> Vec<Bad> {
     let no_label = vec!["metadata.labels: missing ", label::CLUSTER, "must be the id of the cluster"];
     let no_spec = vec!["spec.providerSpec.value: ", "must be set", SERVED[0], SERVED[1]];
     let no_kind =
@@ -46,7 +46,7 @@ fn incomplete(ns: &Ns) -> Vec<Bad> {
 }
 
 /// Machines whose cloud refuses the providerSpec.
-fn malformed(ns: &Ns) -> Vec<Bad> {
+pub fn malformed(ns: &Ns) -> Vec<Bad> {
     let specs: [(&str, Value, &[&'static str]); 6] = [
         ("number", json!({"zone": 5}), &["zone: `5`: must be a text"]),
         ("text", json!({"capacity": "all"}), &["capacity: `all`: must be an object"]),

@@ -2,6 +2,7 @@
 //! others, and a way out by deletion.
 
 mod foreign_node;
+mod idle;
 mod machines;
 mod sets;
 

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use crate::{check_quiet, check_says, complaint, world};
 
 /// A bad set, and what is said about it.
-struct Bad {
-    draft: Draft<MachineSet>,
+pub struct Bad {
+    pub draft: Draft<MachineSet>,
     reason: &'static str,
     says: Vec<&'static str>,
 }
 
 /// Sets whose selector cannot be used.
-fn unusable(ns: &Ns) -> Vec<Bad> {
+pub fn unusable(ns: &Ns) -> Vec<Bad> {
     let labelled = |short: &str, key: &str, value: &str| {
         ns.machine_set(short).with(json!({"spec": {"selector": {"matchLabels": {(key): value}}}}))
     };
@@ -60,7 +60,7 @@ fn unusable(ns: &Ns) -> Vec<Bad> {
 }
 
 /// Sets whose Machines would be of no use.
-fn useless(ns: &Ns) -> Vec<Bad> {
+pub fn useless(ns: &Ns) -> Vec<Bad> {
     let template = "/spec/template/spec/providerSpec";
     let path = "spec.template.spec.providerSpec.value: ";
     vec![

@@ -1,8 +1,6 @@
 //! A double of the simulated cloud for the laws: objects in memory whose cache and reads lag, whose answers get lost, and
 //! behind them the real far side's decisions on virtual time.
 
-pub mod case;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -87,11 +85,11 @@ impl World {
     }
 
     fn cached(&self, key: &Key) -> Option<Arc<SimulatedInstance>> {
-        match self.trouble {
-            Some(Trouble::ListsLag(lag)) => self.as_of(key, lag),
-            Some(Trouble::CacheStands) => None,
-            _ => self.as_of(key, Duration::ZERO),
+        if self.trouble == Some(Trouble::CacheStands) {
+            return None;
         }
+        let lag = if let Some(Trouble::ListsLag(lag)) = self.trouble { lag } else { Duration::ZERO };
+        self.as_of(key, lag)
     }
 
     fn is_out(&self) -> bool {
@@ -231,10 +229,7 @@ impl Objects<SimulatedInstance> for Double {
         if world.is_out() {
             return Err(StoreError::NoAnswer("timed out".into()));
         }
-        let lag = match world.trouble {
-            Some(Trouble::ReadsLag(lag)) => lag,
-            _ => Duration::ZERO,
-        };
+        let lag = if let Some(Trouble::ReadsLag(lag)) = world.trouble { lag } else { Duration::ZERO };
         Ok(world.as_of(key, lag).map(|object| (*object).clone()))
     }
 
@@ -298,11 +293,7 @@ impl<P: Provider> Bench for Examination<P> {
         let mut world = self.double.world();
         let end = world.now + time;
         // Quiet times pass in long steps: what is due by itself is due by absolute times.
-        let step = if time > Duration::from_secs(600) {
-            Duration::from_secs(30)
-        } else {
-            Duration::from_millis(500)
-        };
+        let step = Duration::from_secs(if time > Duration::from_secs(600) { 30 } else { 1 });
         while world.now < end {
             world.now = (world.now + step).min(end);
             world.work();

@@ -150,14 +150,18 @@ impl Shell {
             match decision {
                 Decision::Done(plan) => return apply(context, plan).await,
                 Decision::Look(_) => return Ok(Requeue::Done),
-                Decision::Cordon(plan) => match apply(context, plan).await {
-                    Ok(Requeue::Backoff) => return Ok(Requeue::Backoff),
-                    Ok(Requeue::Done | Requeue::After(_)) => live.set_cordoned(),
-                    Err(error) => {
-                        let plan = drain::cordon_failed(&facts, node, &worker::chain(&*error));
-                        return apply(context, plan).await;
+                Decision::Cordon(plan) => {
+                    let Applied { outcome, failures, .. } = apply_outcome(context, plan).await;
+                    match outcome {
+                        Ok(Requeue::Backoff) => return Ok(Requeue::Backoff),
+                        Ok(Requeue::Done | Requeue::After(_)) => live.set_cordoned(),
+                        Err(_) => {
+                            let words: Vec<String> = failures.into_iter().map(scene::words).collect();
+                            return apply(context, drain::cordon_failed(&facts, node, &words.join("; ")))
+                                .await;
+                        }
                     }
-                },
+                }
                 Decision::Evict(plan) => {
                     if matches!(scene.pods, Ok(Some(_))) {
                         self.watch_pods(drain, node);
@@ -266,6 +270,6 @@ fn outcome_of(answer: Result<Eviction, ApiError>) -> Outcome {
         Ok(Eviction::Gone) => Outcome::Gone,
         Ok(Eviction::Blocked { message, retry_after }) => Outcome::Blocked { message, retry_after },
         Ok(Eviction::NamespaceTerminating) => Outcome::NamespaceTerminating,
-        Err(error) => Outcome::Failed(error.message),
+        Err(error) => Outcome::Failed(scene::words(error)),
     }
 }

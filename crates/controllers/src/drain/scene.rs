@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mapi_api::names::label;
 use mapi_api::{Key, Node, Object, ObjectMeta, Pod};
 use mapi_core::drain::{DaemonSet, Look, Peer, PodFact, daemon_set_of};
+use mapi_runtime::writes::ApiError;
 use serde::Deserialize;
 
 use super::watching::Drain;
@@ -18,6 +19,11 @@ struct DaemonSetView {
 }
 
 mapi_api::resource!(DaemonSetView, NamespaceResourceScope, "apps", "v1", "DaemonSet", "daemonsets");
+
+/// What the server said. The decisions say themselves what could not be done, and a text must not say it twice.
+pub(super) fn words(error: ApiError) -> String {
+    error.words().to_owned()
+}
 
 /// A Node as the server has it.
 pub(super) struct NodeRead(Look<Box<Node>>);
@@ -47,7 +53,7 @@ pub(super) async fn read_node(context: &Context, name: &str) -> NodeRead {
     NodeRead(match context.writer.get::<Node>(&Key::cluster(name)).await {
         Ok(Some(node)) => Look::Found(Box::new(node)),
         Ok(None) => Look::Gone,
-        Err(error) => Look::Failed(error.message),
+        Err(error) => Look::Failed(words(error)),
     })
 }
 
@@ -55,8 +61,7 @@ pub(super) async fn read_node(context: &Context, name: &str) -> NodeRead {
 pub(super) async fn peers(context: &Context) -> Result<Vec<Peer>, String> {
     let mut peers: Vec<Peer> = vec![];
     for role in [label::NODE_CONTROL_PLANE, label::NODE_MASTER] {
-        let nodes =
-            context.writer.list::<Node>(None, None, Some(role)).await.map_err(|error| error.message)?;
+        let nodes = context.writer.list::<Node>(None, None, Some(role)).await.map_err(words)?;
         for node in nodes {
             if peers.iter().any(|peer| peer.name == node.name()) {
                 continue;
@@ -84,8 +89,7 @@ impl Pods {
 
 pub(super) async fn list_pods(context: &Context, node: &str) -> Result<Vec<Arc<Pod>>, String> {
     let selector = super::watching::on_node(node);
-    let pods =
-        context.writer.list::<Pod>(None, Some(&selector), None).await.map_err(|error| error.message)?;
+    let pods = context.writer.list::<Pod>(None, Some(&selector), None).await.map_err(words)?;
     Ok(pods.into_iter().map(Arc::new).collect())
 }
 
@@ -109,7 +113,7 @@ async fn daemon_set(context: &Context, drain: &Drain, key: &Key) -> DaemonSet {
     let look = match context.writer.get::<DaemonSetView>(key).await {
         Ok(Some(_)) => Look::Found(()),
         Ok(None) => Look::Gone,
-        Err(error) => return Look::Failed(error.message),
+        Err(error) => return Look::Failed(words(error)),
     };
     drain.learn(key, look.clone());
     look

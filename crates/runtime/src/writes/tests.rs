@@ -91,7 +91,7 @@ async fn an_eviction_tells_a_budget_from_a_busy_server() {
     let budget = "The disruption budget web needs 1 healthy pods and has 1 currently";
     assert_eq!(
         check(429, status("TooManyRequests", "DisruptionBudget", budget)).await,
-        format!("blocked Some(10s) cannot evict pod `ns/a`: no. {budget}")
+        format!("blocked Some(10s) no. {budget}")
     );
     assert_eq!(check(201, json!({"kind": "Status"})).await, "Accepted");
     assert_eq!(check(404, status("NotFound", "", "")).await, "Gone");
@@ -116,6 +116,20 @@ fn an_outcome_is_unknown_only_if_the_server_may_have_acted() {
     {
         assert_eq!(ApiError::new(code, "", "").is_unknown_outcome(), is_unknown, "{code}");
     }
+}
+
+#[tokio::test]
+async fn an_error_tells_what_could_not_be_done_and_the_servers_words_apart() {
+    let check = async |code: u16, body: Value| {
+        let (writer, _) = answering(move |_| (code, body.clone()));
+        let error = writer.get::<Lease>(&Key::new("ns", "a")).await.unwrap_err();
+        assert_eq!(error.message, format!("cannot get Lease `ns/a`: {}", error.words()));
+        error.words().to_owned()
+    };
+    assert_eq!(check(403, json!({"kind": "Status", "message": "you: may not"})).await, "you: may not");
+    assert_eq!(check(500, json!({"kind": "Status"})).await, "500 Internal Server Error");
+    assert_eq!(check(200, json!(7)).await, "the answer cannot be decoded");
+    assert_eq!(ApiError::new(404, "NotFound", "no such kind").words(), "no such kind");
 }
 
 #[tokio::test]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::executor::block_on;
-use mapi_api::{Key, RawJson, SimulatedInstance, names};
+use mapi_api::{Key, RawJson, SimulatedInstance};
 use mapi_cloud::laws::Bench;
 use mapi_cloud::{Answer, Cloud, Erased, Identity, Instance, Kind, Sighting, Want};
 use mapi_cloud_kubemark::Kubemark;
 use serde_json::{Value, json};
 
-use super::{Double, Examination};
+use crate::double::{Double, Examination};
 
 /// A machine, its cloud, and the world.
 pub struct Case {
@@ -57,10 +57,6 @@ impl Case {
 
     pub fn instance(&self) -> SimulatedInstance {
         self.bench.double.instance(&self.who.uid).expect("an instance")
-    }
-
-    pub fn annotate(&mut self, faults: &str) {
-        self.who.annotations.insert(names::annotation::FAULTS.into(), faults.into());
     }
 
     /// Type, status and reason of the conditions of the provider status.
