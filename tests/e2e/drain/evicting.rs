@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use e2e::{Machine, Node, Ns, Object, Options, SimulatedInstance, World, pod_node, pod_phase};
+use e2e::{Change, Machine, Node, Ns, Object, Options, SimulatedInstance, World, pod_node, pod_phase};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::DeleteParams;
 use mapi_api::{
@@ -12,8 +12,8 @@ use mapi_api::{
 use serde_json::{Value, json};
 
 use crate::{
-    FINISHED, bind, bind_running, drained_at, let_others_drain, marked_at, running, said_in_words, told,
-    version, wait_cordoned, world,
+    FINISHED, bind, bind_running, drained_at, is_marked, let_others_drain, marked_at, pod_version, running,
+    said_in_words, told, version, wait_cordoned, world,
 };
 
 /// Ten minutes: nobody waits for that.
@@ -61,20 +61,20 @@ async fn a_node_is_cordoned_emptied_and_only_then_does_its_instance_go() {
     );
 
     let drained = drained_at(&machines, &machine).await;
-    let cordoned = nodes.until(|all| all.iter().any(|change| change.object().spec.unschedulable)).await;
-    let cordoned =
-        cordoned.iter().map(|change| change.object()).find(|node| node.spec.unschedulable).unwrap();
-    let is_marked = |change: &e2e::Change<SimulatedInstance>| change.object().is_deleting();
-    let instances = instances.until(|all| all.iter().any(is_marked)).await;
-    let terminated = instances.iter().find(|change| is_marked(change)).unwrap().object();
-    for (pods, names) in pods.iter().zip([&["a", "b"][..], &["c"]]) {
-        let changes =
-            pods.until(|all| all.iter().filter(|change| change.now().is_none()).count() == names.len());
-        for gone in changes.await.iter().filter(|change| change.now().is_none()) {
-            assert!(version(gone.object().metadata.resource_version.as_deref()) < drained, "{gone:?}");
-        }
+    let is_cordoned = |change: &Change<Node>| change.object().spec.unschedulable;
+    let nodes = nodes.until(|all| all.iter().any(is_cordoned)).await;
+    let cordoned = nodes.iter().find(|change| is_cordoned(change)).unwrap().object();
+    let is_terminated = |change: &Change<SimulatedInstance>| change.object().is_deleting();
+    let instances = instances.until(|all| all.iter().any(is_terminated)).await;
+    let terminated = instances.iter().find(|change| is_terminated(change)).unwrap().object();
+    for (ns, pods, names) in [(&ns, &pods[0], &["a", "b"][..]), (&other, &pods[1], &["c"])] {
         for name in names {
-            assert!(Some(version(Some(cordoned.version()))) < marked_at(pods, name), "{name}");
+            let marked = marked_at(ns, pods, name).await.expect("it was evicted");
+            assert!(version(Some(cordoned.version())) < marked, "{name} was evicted before");
+            let is_it = |pod: &Pod| pod.metadata.name.as_deref() == Some(name);
+            let changes = pods.changes();
+            let mut gone = changes.iter().filter(|change| change.now().is_none() && is_it(change.object()));
+            assert!(pod_version(gone.next().expect("it is gone").object()) < drained, "{name} went later");
         }
     }
     assert!(drained < version(Some(terminated.version())), "the instance was terminated before");
@@ -98,14 +98,12 @@ async fn pods_of_a_silent_node_get_a_second_and_nobody_waits_for_its_kubelet() {
     ns.wait_gone::<Machine>(machine.name()).await;
 
     assert_eq!(said_in_words(&machines, &machine).await, [format!("True {FINISHED}")]);
-    let is_marked = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
     let changes = pods.until(|all| all.iter().any(|change| is_marked(change.object()))).await;
     let marked = changes.iter().map(|change| change.object()).find(|pod| is_marked(pod)).unwrap();
     assert_eq!(marked.metadata.deletion_grace_period_seconds, Some(1));
     let drained = drained_at(&machines, &machine).await;
     let gone = changes.iter().find(|change| change.now().is_none());
-    let gone = gone.map(|change| version(change.object().metadata.resource_version.as_deref()));
-    assert!(gone.is_none_or(|gone| gone > drained), "the kubelet was not silent");
+    assert!(gone.is_none_or(|gone| pod_version(gone.object()) > drained), "the kubelet was not silent");
 }
 
 // D18
@@ -119,10 +117,10 @@ async fn pods_of_a_node_that_is_not_ready_keep_their_grace_period_and_are_waited
     fail(&ns, &machine, "NodeNotReady").await;
     wait_ready(&ns, &machine, "False").await;
     ns.delete::<Machine>(machine.name()).await;
-    let pod = ns.wait::<Pod>("pod", |pod| pod.metadata.deletion_timestamp.is_some()).await;
+    let pod = ns.wait::<Pod>("pod", is_marked).await;
     assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(LONG_S));
 
-    let_others_drain(&ns, "other").await;
+    let_others_drain(&ns).await;
     let waiting = ns.get::<Machine>(machine.name()).await;
     assert_eq!(waiting.status.conditions.find(condition::DRAINED), None);
     ns.delete_with::<Pod>("pod", DeleteParams::default().grace_period(0)).await;
@@ -136,7 +134,7 @@ async fn pods_of_a_daemon_set_stay() {
     let ns = world().await.namespace("daemon-set").await;
     let machines = ns.record::<Machine>().await;
     let machine = running(&ns, ns.machine("m")).await;
-    daemon_set(&ns).await;
+    let agent = daemon_set(&ns).await.metadata.name.unwrap();
     bind_running(&ns, &machine, "pod").await;
     let pods = ns.record::<Pod>().await;
     ns.delete::<Machine>(machine.name()).await;
@@ -144,13 +142,8 @@ async fn pods_of_a_daemon_set_stay() {
 
     assert_eq!(said_in_words(&machines, &machine).await, [format!("True {FINISHED}")]);
     let drained = drained_at(&machines, &machine).await;
-    let agents = pods.changes();
-    let agents: Vec<_> =
-        agents.iter().filter_map(|change| change.object().metadata.name.as_deref()).collect();
-    let agent =
-        agents.iter().find(|name| name.starts_with("agent-")).expect("it was there from the beginning");
-    assert!(marked_at(&pods, agent).is_none_or(|marked| marked > drained));
-    assert!(marked_at(&pods, "pod").is_some_and(|marked| marked < drained));
+    assert!(marked_at(&ns, &pods, &agent).await.is_none_or(|marked| marked > drained));
+    assert!(marked_at(&ns, &pods, "pod").await.is_some_and(|marked| marked < drained));
 }
 
 /// Makes a DaemonSet on this namespace's Nodes and waits until its pod runs on the one that there is.
@@ -191,9 +184,9 @@ async fn a_static_pod_stays_and_pods_with_local_data_finished_or_without_a_contr
 
     assert_eq!(said_in_words(&machines, &machine).await, [format!("True {FINISHED}")]);
     let drained = drained_at(&machines, &machine).await;
-    assert!(marked_at(&pods, "static").is_none_or(|marked| marked > drained));
+    assert!(marked_at(&ns, &pods, "static").await.is_none_or(|marked| marked > drained));
     for name in ["local", "bare", "finished"] {
-        assert!(marked_at(&pods, name).is_some_and(|marked| marked < drained), "{name}");
+        assert!(marked_at(&ns, &pods, name).await.is_some_and(|marked| marked < drained), "{name}");
     }
 }
 

@@ -9,7 +9,8 @@ use mapi_api::{
 use serde_json::{Value, json};
 
 use crate::{
-    FINISHED, SKIPPED, bind_running, running, said, said_in_words, told, wait_cordoned, was_cordoned, world,
+    FINISHED, SKIPPED, bind_running, hold, let_others_drain, running, said, said_in_words, told,
+    wait_cordoned, was_cordoned, world,
 };
 
 fn pre_drain() -> Value {
@@ -73,8 +74,8 @@ async fn a_pre_drain_hook_holds_the_drain_until_it_is_removed() {
     assert_eq!(told(&ns, &machine, "DrainBlocked").await, ["DrainBlocked"]);
     ns.wait_machine(machine.name(), |machine| machine.status.conditions.is_false(condition::DRAINABLE)).await;
 
-    crate::let_others_drain(&ns, "other").await;
-    assert!(!was_cordoned(&nodes, &machine));
+    let other = let_others_drain(&ns).await;
+    assert!(!was_cordoned(&nodes, &machine, &other).await);
     let held = ns.get::<Machine>(machine.name()).await;
     assert_eq!(held.status.conditions.find(condition::DRAINED), None);
 
@@ -116,8 +117,7 @@ async fn a_machine_that_is_excluded_is_not_drained_and_no_hook_holds_it() {
         ns.wait_gone::<Machine>(machine.name()).await;
         assert_eq!(said_in_words(&machines, &machine).await, [format!("True {SKIPPED}")]);
         assert_eq!(told(&ns, &machine, "DrainSkipped").await, ["DrainSkipped"]);
-        ns.world().cluster().wait_gone::<Node>(machine.name()).await;
-        assert!(!was_cordoned(&nodes, &machine));
+        assert!(!was_cordoned(&nodes, &machine, &machine).await);
     }
 }
 
@@ -137,11 +137,10 @@ async fn a_machine_that_somebody_else_has_drained_is_not_drained_again() {
     ns.patch_status::<Machine>(machine.name(), json!({ "conditions": conditions })).await;
     delete(&ns, &machine).await;
     ns.wait_gone::<Machine>(machine.name()).await;
-    ns.world().cluster().wait_gone::<Node>(machine.name()).await;
 
     assert_eq!(said(&machines, &machine).await.len(), 1, "neither text nor time changed");
-    assert!(!was_cordoned(&nodes, &machine));
-    crate::let_others_drain(&ns, "other").await;
+    assert!(!was_cordoned(&nodes, &machine, &machine).await);
+    let_others_drain(&ns).await;
     let events = ns.events(machine.name()).await;
     let reasons: Vec<_> = events.iter().filter_map(|event| event.reason.as_deref()).collect();
     assert!(!reasons.iter().any(|reason| reason.starts_with("Drain")), "{reasons:?}");
@@ -169,7 +168,7 @@ async fn a_drain_that_waits_ends_when_its_machine_is_taken_out_of_it() {
     let ns = world().await.namespace("way-out").await;
     let machines = ns.record::<Machine>().await;
     let machine = running(&ns, ns.machine("m")).await;
-    crate::hold(&ns, &machine, "held").await;
+    hold(&ns, &machine, "held").await;
     delete(&ns, &machine).await;
     wait_cordoned(&ns, &machine).await;
     let out = json!({"metadata": {"annotations": {annotation::EXCLUDE_DRAIN: ""}}});

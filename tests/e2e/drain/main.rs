@@ -96,7 +96,7 @@ async fn bind(ns: &Ns, machine: &Machine, name: &str, change: impl FnOnce(&mut V
     ns.apply(pod).await;
 }
 
-/// The same for a pod with nothing special, which runs when this returns.
+/// The same for a pod with nothing special that runs.
 async fn bind_running(ns: &Ns, machine: &Machine, name: &str) {
     bind(ns, machine, name, |_| {}).await;
     ns.wait::<Pod>(name, |pod| pod_phase(pod) == "Running").await;
@@ -114,10 +114,11 @@ async fn release(ns: &Ns, name: &str) {
 }
 
 /// Drains another Node: whatever the controllers had to do before is done by then.
-async fn let_others_drain(ns: &Ns, short: &str) {
-    let other = running(ns, ns.machine(short)).await;
+async fn let_others_drain(ns: &Ns) -> Machine {
+    let other = running(ns, ns.machine("other")).await;
     ns.delete::<Machine>(other.name()).await;
     ns.wait_gone::<Machine>(other.name()).await;
+    other
 }
 
 /// What is said of a drain that does not get through.
@@ -174,13 +175,26 @@ fn version(text: Option<&str>) -> u64 {
     text.and_then(|text| text.parse().ok()).expect("the server gave it a version")
 }
 
-/// The version in which a pod was first marked for deletion, or was gone without; `None` if it lives.
-fn marked_at(pods: &Recording<Pod>, name: &str) -> Option<u64> {
-    let changes = pods.changes();
-    let mut ours = changes.iter().filter(|change| change.object().metadata.name.as_deref() == Some(name));
-    let marked =
-        ours.find(|change| change.now().is_none_or(|pod| pod.metadata.deletion_timestamp.is_some()))?;
-    Some(version(marked.object().metadata.resource_version.as_deref()))
+/// The version in which a pod was first marked for deletion; `None` if it lives.
+async fn marked_at(ns: &Ns, pods: &Recording<Pod>, name: &str) -> Option<u64> {
+    // A recording may lag, but has everything that came before what it has.
+    let mut last = ns.pod_template("last");
+    last["apiVersion"] = json!("v1");
+    last["kind"] = json!("Pod");
+    last["metadata"]["name"] = json!("last");
+    ns.apply(last).await;
+    let is = |change: &Change<Pod>, name: &str| change.object().metadata.name.as_deref() == Some(name);
+    let changes = pods.until(|all| all.iter().any(|change| is(change, "last"))).await;
+    let mut pods = changes.iter().filter(|change| is(change, name)).map(Change::object);
+    pods.find(|pod| is_marked(pod)).map(pod_version)
+}
+
+fn is_marked(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_some()
+}
+
+fn pod_version(pod: &Pod) -> u64 {
+    version(pod.metadata.resource_version.as_deref())
 }
 
 /// Reasons of the drain's events about a Machine, oldest first, once one of reason `last` is there.
@@ -192,15 +206,16 @@ async fn told(ns: &Ns, machine: &Machine, last: &str) -> Vec<String> {
     events.into_iter().filter_map(|event| event.reason).collect()
 }
 
-/// Whether a Node was cordoned at any time.
-fn was_cordoned(nodes: &Recording<Node>, machine: &Machine) -> bool {
-    let is_it = |node: &Node| Some(node.name()) == machine.node_name() && node.spec.unschedulable;
-    nodes.changes().iter().any(|change| is_it(change.object()))
+/// Whether the Node of a Machine was cordoned at any time before that of `other` was gone.
+async fn was_cordoned(nodes: &Recording<Node>, machine: &Machine, other: &Machine) -> bool {
+    let is_of = |change: &Change<Node>, machine: &Machine| change.object().name() == machine.name();
+    let is_over = |all: &[Change<Node>]| all.iter().any(|one| is_of(one, other) && one.now().is_none());
+    let changes = nodes.until(is_over).await;
+    changes.iter().any(|change| is_of(change, machine) && change.object().spec.unschedulable)
 }
 
-/// A write to an object of one namespace that the server refused.
+/// A write that the server refused.
 struct Refusal {
-    name: String,
     received: Timestamp,
     answered: Timestamp,
 }
@@ -220,12 +235,9 @@ fn refusals(ns: &Ns, resource: &str, subresource: &str) -> BTreeMap<String, Vec<
         if !is_ours || entry["responseStatus"]["code"].as_u64().is_none_or(|code| code < 400) {
             continue;
         }
-        let refusal = Refusal {
-            name: object["name"].as_str().unwrap_or_default().to_owned(),
-            received: time(&entry["requestReceivedTimestamp"]),
-            answered: time(&entry["stageTimestamp"]),
-        };
-        all.entry(refusal.name.clone()).or_default().push(refusal);
+        let (received, answered) = (time(&entry["requestReceivedTimestamp"]), time(&entry["stageTimestamp"]));
+        let name = object["name"].as_str().unwrap_or_default().to_owned();
+        all.entry(name).or_default().push(Refusal { received, answered });
     }
     all
 }

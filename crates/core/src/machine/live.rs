@@ -6,7 +6,7 @@ use mapi_api::condition::severity;
 use mapi_api::machine::phase;
 use mapi_api::names::{condition as types, reason};
 use mapi_api::{Condition, Conditions, Object};
-use mapi_cloud::{Activity, Answer, Failure, Instance, Sighting, Want};
+use mapi_cloud::{Activity, Answer, Failure, Instance, Kind as Class, Sighting, Want};
 
 use super::draft::Draft;
 use super::memory::{self, Reaction, later, reaction, since, until};
@@ -65,7 +65,7 @@ pub(super) fn settle(facts: &Facts, answer: &Answer, round: Round) -> Plan {
         }
     }
     draft.tell(answer);
-    draft.spec_is_valid();
+    judge_spec(&mut draft, facts, answer);
     // What holds the question up decides when it is asked again; otherwise the sighting does.
     let held = match (&answer.failure, &answer.gate) {
         (Some(failure), _) => Some(memory::delay(failure, facts.memory.failures(round.want()))),
@@ -83,6 +83,22 @@ pub(super) fn settle(facts: &Facts, answer: &Answer, round: Round) -> Plan {
     match &answer.gate {
         Some(gate) => plan.gate(gate.reason, gate.message.clone()),
         None => plan,
+    }
+}
+
+/// What the answer says of the spec. A change of a live instance may be refused: that is told, and the instance goes on.
+fn judge_spec(draft: &mut Draft, facts: &Facts, answer: &Answer) {
+    let was_refused = || {
+        let stored = facts.machine.status.conditions.find(types::SPEC_VALID);
+        stored.is_some_and(|c| c.reason == reason::INVALID_PROVIDER_SPEC)
+    };
+    match &answer.failure {
+        Some(Failure { error, .. }) if error.kind == Class::Invalid => {
+            draft.condition(invalid::refused(&error.message).condition());
+        }
+        // The cloud did not come to judge a spec that it refused before.
+        Some(Failure { activity: Activity::Observe | Activity::Update, .. }) if was_refused() => {}
+        Some(_) | None => draft.spec_is_valid(),
     }
 }
 

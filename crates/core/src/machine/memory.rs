@@ -65,9 +65,12 @@ const MOST: Duration = Duration::from_secs(300);
 pub(super) fn reaction(kind: Kind, activity: Activity) -> Reaction {
     let retry = |first_s, most| Reaction::Retry { first: Duration::from_secs(first_s), most };
     match (kind, activity) {
-        (Kind::Invalid, Activity::Observe | Activity::Create | Activity::Update) => Reaction::GiveUp,
-        // Somebody must mend the spec, the credentials or the quota: a minute is quick for people.
-        (Kind::Invalid, Activity::Delete) | (Kind::Denied | Kind::Exhausted, _) => retry(60, MOST),
+        (Kind::Invalid, Activity::Observe | Activity::Create) => Reaction::GiveUp,
+        // Somebody must mend the spec, the credentials or the quota: a minute is quick for people. A change that is
+        // refused ends no instance that lives.
+        (Kind::Invalid, Activity::Update | Activity::Delete) | (Kind::Denied | Kind::Exhausted, _) => {
+            retry(60, MOST)
+        }
         // Clouds refill their buckets within seconds; all machines of an account wait together.
         (Kind::Throttled, _) => retry(10, MOST),
         // Something else works on the object, as a rule for seconds up to a minute.

@@ -57,6 +57,7 @@ pub(super) fn settle(facts: &Facts, answer: &Answer) -> Plan {
         Sighting::Present(instance) => {
             // It was seen: from now on its absence is believed at once.
             draft.condition(Condition::yes(types::INSTANCE_EXISTS));
+            draft.state(instance);
             keep(draft, facts, answer, instance.look_again)
         }
         // Item 23: a spec that the cloud refuses holds nothing up if nothing is recorded.

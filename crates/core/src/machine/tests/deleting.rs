@@ -33,6 +33,20 @@ fn an_instance_that_is_still_there_keeps_the_finalizer() {
     );
 }
 
+#[test]
+fn the_state_of_an_instance_is_told_until_it_is_gone() {
+    let mut world = World::deleting(recorded());
+    let state =
+        |world: &World| world.machine["metadata"]["annotations"]["machine.openshift.io/instance-state"].clone();
+    let terminating = || Instance { state: "Terminating".into(), ..up() };
+    let round = world.round(taken(&[Activity::Delete], present(terminating())));
+    assert_eq!((state(&world), round.writes), (json!("Terminating"), vec!["main", "status"]));
+    let waiting = world.round(gated(20, present(terminating())));
+    assert_eq!((waiting.writes, waiting.requeue), (vec![], seconds(20)), "one write for each state");
+    world.round(present(Instance { state: String::new(), ..up() }));
+    assert_eq!(state(&world), "Terminating", "a cloud without a word for it leaves the last one");
+}
+
 // M26
 #[test]
 fn the_finalizer_goes_and_others_stay() {

@@ -86,12 +86,12 @@ fn a_cloud_that_does_not_answer_is_a_condition_and_no_error() {
 fn an_answer_marked_terminal_fails_the_machine() {
     let fatal = present(Instance { fatal: Some("boot disk is gone".into()), ..up() });
     let refused = failed(unknown(), Activity::Observe, error(Kind::Invalid, "no such image"));
-    let update = failed(present(up()), Activity::Update, error(Kind::Invalid, "no such group"));
-    let reason = Some("InvalidConfiguration".to_owned());
+    let gone = present(Instance { fatal: Some("boot disk is gone".into()), ..up() });
+    let update = failed(gone, Activity::Update, error(Kind::Transient, "x"));
     for (answer, reason, message) in [
         (fatal, None, "boot disk is gone"),
-        (refused, reason.clone(), "no such image"),
-        (update, reason, "no such group"),
+        (refused, Some("InvalidConfiguration".to_owned()), "no such image"),
+        (update, None, "boot disk is gone"),
     ] {
         let mut world = World::provisioning(recorded());
         let round = world.round(answer);
@@ -182,6 +182,43 @@ fn a_spec_that_cannot_be_read_fails_a_machine_without_an_instance_and_spares_one
     assert_eq!(running.condition("SpecValid"), "True");
 }
 
+#[test]
+fn a_change_that_is_refused_is_told_and_fails_no_machine_that_has_an_instance() {
+    let two = || {
+        let mut instance = up();
+        instance.addresses.push(Address::new("InternalIP", "10.0.0.2"));
+        present(instance)
+    };
+    let refused = || failed(two(), Activity::Update, error(Kind::Invalid, "no such group"));
+    let outage = || failed(unknown(), Activity::Observe, error(Kind::Transient, "x"));
+    let mut world = World::provisioning(linked());
+    world.round(present(up()));
+    let mut rows = [
+        ("", World::new(json!({}))),
+        ("Provisioning", World::provisioning(json!({}))),
+        ("Provisioning", World::provisioning(recorded())),
+        ("Running", world),
+    ];
+    for (phase, world) in &mut rows {
+        let round = world.round(refused());
+        assert_eq!((world.phase().as_str(), world.error()), (*phase, (None, None)));
+        assert_eq!(
+            (world.condition("SpecValid").as_str(), world.condition("InstanceExists").as_str()),
+            ("False Error InvalidProviderSpec spec.providerSpec.value: no such group", "True")
+        );
+        assert_eq!((round.reasons(), round.requeue), (vec!["FailedUpdate"], seconds(60)));
+        assert_eq!(world.parsed().status.addresses.len(), 2, "what is seen is taken over all the same");
+    }
+    let [.., (_, mut world)] = rows;
+    assert_eq!(world.round(refused()).asked, None, "whatever wakes the key");
+    let again = world.pass(60).round(refused());
+    assert_eq!((again.writes, again.requeue), (vec![], seconds(120)));
+    world.pass(120).round(outage());
+    assert!(world.condition("SpecValid").starts_with("False"), "an outage does not say that it is valid");
+    world.pass(300).round(two());
+    assert_eq!((world.condition("SpecValid").as_str(), world.phase().as_str()), ("True", "Running"));
+}
+
 // M20
 #[test]
 fn a_failed_create_leaves_its_trace_in_the_condition_and_no_error() {
@@ -244,7 +281,7 @@ fn while_a_cloud_is_left_alone_the_status_still_tells_the_truth() {
 fn every_class_of_error_has_its_delay_in_one_table() {
     let activities = [Activity::Observe, Activity::Create, Activity::Update, Activity::Delete];
     let rows = [
-        (Kind::Invalid, ["give up", "give up", "give up", "60..300"]),
+        (Kind::Invalid, ["give up", "give up", "60..300", "60..300"]),
         (Kind::Denied, ["60..300"; 4]),
         (Kind::Exhausted, ["60..300"; 4]),
         (Kind::Throttled, ["10..300"; 4]),
