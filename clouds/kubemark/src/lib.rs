@@ -40,6 +40,17 @@ pub use spec::{
     AddressSource, Delay, KIND, KubemarkSpec, LEGACY_KIND, Network, Profile, ProviderIdFormat, TimingSpec,
 };
 
+/// Drops of a cached instance what the near side never reads of it: what its Node shall look like. That is half of it,
+/// and there is one of these for each machine.
+pub fn trim(instance: &mut SimulatedInstance) {
+    instance.metadata.labels = None;
+    let node = &mut instance.spec.node;
+    node.labels.clear();
+    node.annotations.clear();
+    node.allocatable.clear();
+    node.taints = vec![];
+}
+
 /// The cloud.
 pub struct Kubemark {
     objects: Arc<dyn Objects<SimulatedInstance>>,

@@ -74,7 +74,11 @@ impl Condition {
 
     /// A condition of which nothing is known.
     pub fn unknown(type_: &str, reason: &str, message: impl Into<String>) -> Self {
-        Self { status: ConditionStatus::UNKNOWN, severity: String::new(), ..Self::no(type_, "", reason, message) }
+        Self {
+            status: ConditionStatus::UNKNOWN,
+            severity: String::new(),
+            ..Self::no(type_, "", reason, message)
+        }
     }
 
     /// Sets the message.

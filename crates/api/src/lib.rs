@@ -20,6 +20,7 @@ pub mod pod;
 pub mod quantity;
 pub mod raw;
 pub mod rbac;
+pub mod salvage;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod selector;

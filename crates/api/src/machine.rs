@@ -21,7 +21,14 @@ pub struct Machine {
     pub status: MachineStatus,
 }
 
-crate::resource!(Machine, NamespaceResourceScope, names::GROUP, names::VERSION, names::KIND_MACHINE, "machines");
+crate::resource!(
+    Machine,
+    NamespaceResourceScope,
+    names::GROUP,
+    names::VERSION,
+    names::KIND_MACHINE,
+    "machines"
+);
 
 /// What a user wants of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

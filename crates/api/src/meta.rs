@@ -32,7 +32,11 @@ impl Key {
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.namespace.is_empty() { f.write_str(&self.name) } else { write!(f, "{}/{}", self.namespace, self.name) }
+        if self.namespace.is_empty() {
+            f.write_str(&self.name)
+        } else {
+            write!(f, "{}/{}", self.namespace, self.name)
+        }
     }
 }
 
@@ -87,8 +91,9 @@ pub trait Object: Resource<DynamicType = ()> {
     }
     /// UID of the MachineSet that controls this object.
     fn set_owner(&self) -> Option<&OwnerReference> {
-        self.controller_owner()
-            .filter(|o| o.kind == names::KIND_MACHINE_SET && o.api_version.starts_with("machine.openshift.io/"))
+        self.controller_owner().filter(|o| {
+            o.kind == names::KIND_MACHINE_SET && o.api_version.starts_with("machine.openshift.io/")
+        })
     }
 }
 

@@ -54,7 +54,8 @@ impl fmt::Debug for RawJson {
 
 impl Serialize for RawJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw = RawValue::from_string(self.0.to_string()).map_err(<S::Error as serde::ser::Error>::custom)?;
+        let raw =
+            RawValue::from_string(self.0.to_string()).map_err(<S::Error as serde::ser::Error>::custom)?;
         raw.serialize(serializer)
     }
 }

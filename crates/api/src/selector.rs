@@ -238,8 +238,11 @@ mod tests {
 
     #[test]
     fn not_in_is_met_by_a_missing_label_and_in_is_not() {
-        let not_in = selector(serde_json::json!({"matchExpressions": [{"key":"a","operator":"NotIn","values":["x"]}]}));
-        let is_in = selector(serde_json::json!({"matchExpressions": [{"key":"a","operator":"In","values":["x"]}]}));
+        let not_in = selector(
+            serde_json::json!({"matchExpressions": [{"key":"a","operator":"NotIn","values":["x"]}]}),
+        );
+        let is_in =
+            selector(serde_json::json!({"matchExpressions": [{"key":"a","operator":"In","values":["x"]}]}));
         assert!(not_in.parse().expect("valid").matches(&labels(&[])));
         assert!(!is_in.parse().expect("valid").matches(&labels(&[])));
         assert!(is_in.parse().expect("valid").matches(&labels(&[("a", "x")])));
@@ -247,13 +250,16 @@ mod tests {
 
     #[test]
     fn a_bad_selector_names_path_value_and_what_is_allowed() {
-        let error = selector(serde_json::json!({"matchExpressions": [{"key":"a","operator":"Near"}]})).parse();
+        let error =
+            selector(serde_json::json!({"matchExpressions": [{"key":"a","operator":"Near"}]})).parse();
         assert_eq!(
             error.expect_err("bad operator").to_string(),
             r#"matchExpressions[0].operator: invalid value "Near": In, NotIn, Exists or DoesNotExist"#
         );
         assert!(selector(serde_json::json!({"matchLabels": {"-a": "x"}})).parse().is_err());
         assert!(selector(serde_json::json!({"matchLabels": {"a": "x y"}})).parse().is_err());
-        assert!(selector(serde_json::json!({"matchExpressions": [{"key":"a","operator":"In"}]})).parse().is_err());
+        assert!(
+            selector(serde_json::json!({"matchExpressions": [{"key":"a","operator":"In"}]})).parse().is_err()
+        );
     }
 }

@@ -102,9 +102,20 @@ impl<P: Provider> Cloud for Erased<P> {
 }
 
 impl<P: Provider> Erased<P> {
-    async fn pursue(&self, who: &Identity, spec: Option<&P::Spec>, goal: &Goal<'_, P::Spec>, want: Want) -> Answer {
-        let mut answer =
-            Answer { sighting: Sighting::Unknown, taken: vec![], failure: None, gate: None, provider_status: None };
+    async fn pursue(
+        &self,
+        who: &Identity,
+        spec: Option<&P::Spec>,
+        goal: &Goal<'_, P::Spec>,
+        want: Want,
+    ) -> Answer {
+        let mut answer = Answer {
+            sighting: Sighting::Unknown,
+            taken: vec![],
+            failure: None,
+            gate: None,
+            provider_status: None,
+        };
         let fail = |mut answer: Answer, sight: Option<&P::Sight>, activity, error: CloudError| {
             answer.provider_status = P::status(who, sight, Some((activity, &error)));
             answer.failure = Some(Failure { activity, error });

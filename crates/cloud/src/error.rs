@@ -60,7 +60,14 @@ pub struct CloudError {
 impl CloudError {
     /// An error of a class.
     pub fn new(kind: Kind, operation: &'static str, message: impl Into<String>) -> Self {
-        Self { kind, operation, message: message.into(), retry_after: None, is_uncertain: false, source: None }
+        Self {
+            kind,
+            operation,
+            message: message.into(),
+            retry_after: None,
+            is_uncertain: false,
+            source: None,
+        }
     }
 
     /// With the delay that the cloud asked for.

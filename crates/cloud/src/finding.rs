@@ -40,7 +40,11 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, value, message, severity: _ } = self;
         let path = if path.is_empty() { "value" } else { path };
-        if value.is_empty() { write!(f, "{path}: {message}") } else { write!(f, "{path}: `{value}`: {message}") }
+        if value.is_empty() {
+            write!(f, "{path}: {message}")
+        } else {
+            write!(f, "{path}: `{value}`: {message}")
+        }
     }
 }
 

@@ -84,14 +84,22 @@ pub trait Provider: Send + Sync + 'static {
     fn plan(who: &Identity, goal: &Goal<'_, Self::Spec>, sight: &Self::Sight) -> Next<Self::Step>;
 
     /// Does one idempotent write and tells what is known after it.
-    async fn act(&self, who: &Identity, step: Self::Step, before: Self::Sight) -> Result<Self::Sight, CloudError>;
+    async fn act(
+        &self,
+        who: &Identity,
+        step: Self::Step,
+        before: Self::Sight,
+    ) -> Result<Self::Sight, CloudError>;
 
     /// The sighting in the words of the Machine API.
     fn report(who: &Identity, spec: Option<&Self::Spec>, sight: &Self::Sight) -> Sighting;
 
     /// The provider status after a question, from the recorded one. `None` leaves it.
-    fn status(who: &Identity, sight: Option<&Self::Sight>, failed: Option<(Activity, &CloudError)>)
-    -> Option<RawJson>;
+    fn status(
+        who: &Identity,
+        sight: Option<&Self::Sight>,
+        failed: Option<(Activity, &CloudError)>,
+    ) -> Option<RawJson>;
 
     /// Size of one machine, for scaling from zero. `None` if the cloud does not tell.
     async fn capacity(&self, spec: &Self::Spec) -> Result<Option<Capacity>, CloudError>;

@@ -39,8 +39,12 @@ pub fn ownership(
             Ownership::Theirs(record(conditions, paused, now))
         }
         authority::MACHINE_API => {
-            let running =
-                Condition::no(types::PAUSED, severity::INFO, reason::MACHINE_API, message(authority::MACHINE_API));
+            let running = Condition::no(
+                types::PAUSED,
+                severity::INFO,
+                reason::MACHINE_API,
+                message(authority::MACHINE_API),
+            );
             Ownership::Ours(record(conditions, running, now))
         }
         _ => Ownership::Theirs(None),
@@ -50,7 +54,8 @@ pub fn ownership(
 /// Whether controllers that only look at an object must leave it alone. Unlike [`ownership`] it does not depend on the
 /// feature gate's writer having been here first.
 pub fn is_left_alone(is_gate_on: bool, status: Option<&str>, conditions: &[Condition]) -> bool {
-    is_gate_on && (conditions.is_true(types::PAUSED) || !matches!(status, None | Some("" | authority::MACHINE_API)))
+    is_gate_on
+        && (conditions.is_true(types::PAUSED) || !matches!(status, None | Some("" | authority::MACHINE_API)))
 }
 
 fn message(authority: &str) -> String {

@@ -17,7 +17,6 @@ use mapi_runtime::clock::{Clock, SystemClock};
 use mapi_runtime::election::{ElectionConfig, Leadership};
 use mapi_runtime::events::Recorder;
 use mapi_runtime::serve;
-use mapi_runtime::store::Store;
 use mapi_runtime::watch::{Filter, Scope, run_watch};
 use mapi_runtime::writes::Writer;
 use tokio::task::{JoinHandle, JoinSet};
@@ -57,7 +56,7 @@ pub async fn run(args: Box<ControllersArgs>) -> anyhow::Result<()> {
     let recording = tokio::spawn(recording);
 
     let mut background: Vec<JoinHandle<()>> = vec![];
-    let instances = Store::new(&[]);
+    let instances = registry::instances();
     let far_client = simulated_cloud::client(config, args.simulated_cloud == SimulatedCloud::InProcess)?;
     if platforms.contains(&"kubemark") {
         let scope = namespace.clone().map_or(Scope::All, Scope::Namespace);

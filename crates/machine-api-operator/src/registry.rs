@@ -3,13 +3,23 @@
 use std::sync::Arc;
 
 use anyhow::bail;
+use mapi_api::SimulatedInstance;
 use mapi_cloud::{Cloud, Clouds, Erased};
+use mapi_runtime::store::Store;
 
 /// What the clouds are made of. A cloud whose far side is Kubernetes objects gets a store handed in.
 pub struct Parts {
     /// Instances of the simulated cloud.
     #[cfg(feature = "kubemark")]
-    pub instances: Arc<dyn mapi_cloud::Objects<mapi_api::SimulatedInstance>>,
+    pub instances: Arc<dyn mapi_cloud::Objects<SimulatedInstance>>,
+}
+
+/// An empty cache of instances of the simulated cloud, which keeps what its near side reads.
+pub fn instances() -> Store<SimulatedInstance> {
+    #[cfg(feature = "kubemark")]
+    return Store::trimmed(&[], mapi_cloud_kubemark::trim);
+    #[cfg(not(feature = "kubemark"))]
+    return Store::new(&[]);
 }
 
 /// Clouds that are compiled in.

@@ -40,10 +40,10 @@ impl<T> Lenient<T> {
 }
 
 /// Works on JSON text only, and in a watch event only if `type` comes before `object`, as every API server writes it.
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Lenient<T> {
+impl<'de, T: Object + DeserializeOwned> Deserialize<'de> for Lenient<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(match serde_json::from_str(raw.get()) {
+        Ok(match mapi_api::salvage::read(raw.get()) {
             Ok(object) => Self(Ok(object)),
             Err(error) => {
                 let Misfit { path, message } = Misfit::of(raw.get(), &error);

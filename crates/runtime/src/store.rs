@@ -34,6 +34,8 @@ struct State<T: 'static> {
     holds: Holds,
     /// Highest version in the present list so far.
     listed: u64,
+    /// Drops what nobody reads of an object.
+    trim: fn(&mut T),
 }
 
 /// Where an addition came from.
@@ -81,8 +83,18 @@ impl<T> Clone for Store<T> {
 impl<T: Object + Send + Sync + 'static> Store<T> {
     /// An empty cache with these indexes.
     pub fn new(indexes: Indexes<T>) -> Self {
+        Self::trimmed(indexes, |_| {})
+    }
+
+    /// An empty cache that keeps of each object what `trim` leaves of it, for kinds of which only some fields are read.
+    pub fn trimmed(indexes: Indexes<T>, trim: fn(&mut T)) -> Self {
         Self(Arc::new(Inner {
-            state: RwLock::new(State { cache: Cache::new(indexes), holds: Holds::default(), listed: 0 }),
+            state: RwLock::new(State {
+                cache: Cache::new(indexes),
+                holds: Holds::default(),
+                listed: 0,
+                trim,
+            }),
             outbox: Outbox::new(),
             synced: Arc::new(watch::Sender::new(false)),
             unsettled: Notify::new(),
@@ -267,7 +279,10 @@ impl<T: Object> State<T> {
     fn put(&mut self, object: Lenient<T>, origin: Origin) -> Vec<Item<T>> {
         let key = object.key();
         let mut items: Vec<Item<T>> = match object.into_result() {
-            Ok(object) => self.cache.put(object, origin).into_iter().map(Item::Change).collect(),
+            Ok(mut object) => {
+                (self.trim)(&mut object);
+                self.cache.put(object, origin).into_iter().map(Item::Change).collect()
+            }
             Err(broken) => {
                 let (removed, news) = self.cache.put_broken(key.clone(), *broken);
                 removed.map(Item::Change).into_iter().chain(news.map(Item::Undecodable)).collect()

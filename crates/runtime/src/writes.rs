@@ -14,6 +14,7 @@ use kube::client::Body;
 use mapi_api::{Key, Object};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 pub use crate::api_error::ApiError;
@@ -166,7 +167,7 @@ impl Writer {
         labels: Option<&str>,
     ) -> Result<Vec<T>, ApiError> {
         #[derive(Deserialize)]
-        #[serde(bound(deserialize = "T: DeserializeOwned"))]
+        #[serde(bound(deserialize = "T: Object + DeserializeOwned"))]
         struct Page<T> {
             #[serde(default)]
             metadata: kube::core::ListMeta,
@@ -243,7 +244,11 @@ impl Writer {
         patch: &Value,
         media_type: &'static str,
     ) -> Result<T, ApiError> {
-        self.send(&Call::of::<T>(Method::PATCH, "patch", key, sub), Some(patch), media_type).await
+        let call = Call::of::<T>(Method::PATCH, "patch", key, sub);
+        let answer: Box<RawValue> = self.send(&call, Some(patch), media_type).await?;
+        // Read as the cache reads it: a Machine that is only partly readable can be removed.
+        mapi_api::salvage::read(answer.get())
+            .map_err(|error| ApiError::undecodable(&call.what, StatusCode::OK, error))
     }
 
     pub(crate) async fn delete_by<T: DeserializeOwned>(

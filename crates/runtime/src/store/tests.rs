@@ -74,6 +74,14 @@ fn objects_lost_during_a_relist_are_told_as_removed() {
 }
 
 #[test]
+fn a_trimmed_cache_keeps_what_is_left_of_each_object() {
+    let store = Store::trimmed(INDEXES, |lease: &mut Lease| lease.metadata.uid = None);
+    list(&store, &[lease("a", "1", 1, "x")]);
+    store.handle(Event::Apply(ok(lease("b", "2", 2, "x"))));
+    assert_eq!(store.by("holder", "x").iter().filter(|lease| lease.metadata.uid.is_none()).count(), 2);
+}
+
+#[test]
 fn a_list_that_broke_off_removes_nothing() {
     let store = Store::new(INDEXES);
     list(&store, &[lease("a", "1", 1, ""), lease("b", "1", 2, "")]);

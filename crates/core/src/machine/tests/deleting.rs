@@ -36,8 +36,9 @@ fn an_instance_that_is_still_there_keeps_the_finalizer() {
 #[test]
 fn the_state_of_an_instance_is_told_until_it_is_gone() {
     let mut world = World::deleting(recorded());
-    let state =
-        |world: &World| world.machine["metadata"]["annotations"]["machine.openshift.io/instance-state"].clone();
+    let state = |world: &World| {
+        world.machine["metadata"]["annotations"]["machine.openshift.io/instance-state"].clone()
+    };
     let terminating = || Instance { state: "Terminating".into(), ..up() };
     let round = world.round(taken(&[Activity::Delete], present(terminating())));
     assert_eq!((state(&world), round.writes), (json!("Terminating"), vec!["main", "status"]));

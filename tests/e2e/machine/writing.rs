@@ -1,0 +1,83 @@
+//! How a status is written.
+
+use e2e::{Machine, Object, World, free_port};
+use mapi_api::{Conditions, names::condition};
+use serde_json::json;
+
+use crate::{condition, life, running, world};
+
+/// A Machine that takes two seconds to run: times in a status are whole seconds.
+async fn let_time_pass(ns: &e2e::Ns, short: &str) {
+    running(ns, ns.machine(short).provider(json!({"timing": {"join": "2s"}}))).await;
+}
+
+// M48, M49
+#[tokio::test]
+async fn last_updated_moves_if_and_only_if_the_status_does() {
+    let ns = world().await.namespace("updated").await;
+    let machines = ns.record::<Machine>().await;
+    let machine = running(&ns, ns.machine("m")).await;
+    let name = machine.name();
+    // Details of the start may come later.
+    let_time_pass(&ns, "first").await;
+    let poke = json!({"metadata": {"annotations": {"e2e.test/poke": "1"}}, "spec": {"taints": []}});
+    let before = ns.patch::<Machine>(name, poke).await.status.last_updated;
+    let_time_pass(&ns, "second").await;
+    assert_eq!(ns.get::<Machine>(name).await.status.last_updated, before);
+
+    let hook = json!({"spec": {"lifecycleHooks": {"preDrain": [{"name": "a", "owner": "b"}]}}});
+    ns.patch::<Machine>(name, hook).await;
+    let hooked = ns.wait_machine(name, |m| condition(m, condition::DRAINABLE).starts_with("False")).await;
+    assert!(hooked.status.last_updated > before);
+
+    ns.patch::<Machine>(name, json!({"spec": {"lifecycleHooks": null}})).await;
+    ns.delete::<Machine>(name).await;
+    ns.wait_gone::<Machine>(name).await;
+    let (states, _) = life(&machines, &machine).await;
+    for pair in states.windows(2) {
+        let [old, new] = [&pair[0].status, &pair[1].status];
+        let mut same = new.clone();
+        same.last_updated.clone_from(&old.last_updated);
+        assert!(same != *old || new == old, "the time moved alone: {old:?} {new:?}");
+    }
+}
+
+#[tokio::test]
+async fn conditions_of_other_writers_survive() {
+    let ns = world().await.namespace("foreign").await;
+    let machine = running(&ns, ns.machine("m")).await;
+    let mut list = serde_json::to_value(&machine.status.conditions).unwrap();
+    let foreign = json!({
+        "type": "Foreign", "status": "Unknown", "severity": "Info", "reason": "R", "message": "m",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    list.as_array_mut().unwrap().push(foreign);
+    ns.patch_status::<Machine>(machine.name(), json!({ "conditions": list })).await;
+    let hook = json!({"spec": {"lifecycleHooks": {"preTerminate": [{"name": "a", "owner": "b"}]}}});
+    ns.patch::<Machine>(machine.name(), hook).await;
+    let is_written = |machine: &Machine| condition(machine, condition::TERMINABLE).starts_with("False");
+    let after = ns.wait_machine(machine.name(), is_written).await;
+    assert_eq!(condition(&after, "Foreign"), "Unknown Info R m");
+    let since = after.status.conditions.find("Foreign").and_then(|found| found.last_transition_time.clone());
+    assert_eq!(since.map(|time| time.0.to_string()).as_deref(), Some("2026-01-01T00:00:00Z"));
+}
+
+// M54
+#[tokio::test]
+async fn each_phase_but_deleting_is_measured_once_for_each_machine() {
+    let world = World::own(e2e::Options { idle: true, ..e2e::Options::default() }).await;
+    let port = free_port();
+    world.start_cloud();
+    world.start_controllers(&[&format!("--metrics-bind-address=127.0.0.1:{port}")]);
+    let ns = world.namespace("measured").await;
+    let timing = json!({"timing": {"join": "1s"}});
+    let set = ns.machine_set("a").replicas(2).provider(timing).create().await;
+    ns.wait_running(2).await;
+    ns.delete::<e2e::MachineSet>(set.name()).await;
+    ns.wait_nothing_left().await;
+    let text = world.metrics(port).await;
+    let name = "mapi_machine_phase_transition_seconds_count";
+    let mut counts: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(name)).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, ["{phase=\"Provisioned\"} 2", "{phase=\"Provisioning\"} 2", "{phase=\"Running\"} 2"]);
+}
