@@ -29,7 +29,8 @@ async fn say_drained(ns: &Ns, name: &str, status: &str) {
 async fn an_instance_is_let_be_until_the_drain_is_said_to_be_done() {
     let ns = world().await.namespace("drained").await;
     let machines = ns.record::<Machine>().await;
-    let machine = running(&ns, ns.machine("m").machine_spec(hooks("preDrain", &[("a", "b")]))).await;
+    let machine =
+        running(&ns, ns.machine("m").machine_spec(hooks("preDrain", &[("migrate", "storage")]))).await;
     let name = machine.name();
     ns.delete::<Machine>(name).await;
     ns.wait_machine(name, |machine| machine.phase() == "Deleting").await;
@@ -48,7 +49,8 @@ async fn an_instance_is_let_be_until_the_drain_is_said_to_be_done() {
     say_drained(&ns, name, "True").await;
     ns.wait_nothing_left().await;
     let (states, _) = life(&machines, &machine).await;
-    let text = "False Warning HookPresent Drain operation currently blocked by: [{Name:a Owner:b}]";
+    let text =
+        "False Warning HookPresent Drain operation currently blocked by: [{Name:migrate Owner:storage}]";
     assert!(states.iter().filter(|m| m.is_deleting()).all(|m| condition(m, condition::DRAINABLE) == text));
 }
 
@@ -56,12 +58,12 @@ async fn an_instance_is_let_be_until_the_drain_is_said_to_be_done() {
 #[tokio::test]
 async fn hooks_are_listed_waited_for_and_forgotten_when_they_go() {
     let ns = world().await.namespace("hooked").await;
-    let two = [("a", "b"), ("c", "d")];
+    let two = [("migrate", "storage"), ("backup", "archive")];
     let draft =
         ns.machine("m").machine_spec(hooks("preDrain", &two)).machine_spec(hooks("preTerminate", &two));
     let machine = running(&ns, draft).await;
     let name = machine.name();
-    let list = "[{Name:a Owner:b} {Name:c Owner:d}]";
+    let list = "[{Name:migrate Owner:storage} {Name:backup Owner:archive}]";
     let blocked = |operation: &str| {
         format!("False Warning HookPresent {operation} operation currently blocked by: {list}")
     };

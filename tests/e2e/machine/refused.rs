@@ -8,7 +8,7 @@ use crate::{condition, error, instance, is_held, let_others_work, live_faults, r
 
 /// A running machine whose instance answers with a refusal. Its key is woken by every change of the instance.
 async fn stubborn(ns: &Ns, word: &str) -> (Machine, SimulatedInstance) {
-    let machine = running(ns, ns.machine("m")).await;
+    let machine = running(ns, ns.machine(word)).await;
     let instance = instance(ns, &machine).await;
     let instance = ns.patch::<SimulatedInstance>(instance.name(), refuse(Some(word))).await;
     (machine, instance)

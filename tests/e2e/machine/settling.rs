@@ -63,7 +63,7 @@ async fn a_machine_that_is_deleted_at_any_moment_of_its_creation_leaves_no_insta
 async fn an_instance_that_cannot_be_seen_yet_is_waited_for() {
     let ns = world().await.namespace("hidden").await.patient(PATIENCE);
     let (machines, ledger) = (ns.record::<Machine>().await, ns.record::<SimulatedInstance>().await);
-    let hidden = json!([{"kind": "CreateDuplicateVisible", "duration": "8s"}]);
+    let hidden = json!([{"kind": "CreateDuplicateVisible", "duration": "5s"}]);
     let machine = ns.machine("m").faults(hidden).create().await;
     ledger.until(|changes| !changes.is_empty()).await;
     ns.delete::<Machine>(machine.name()).await;

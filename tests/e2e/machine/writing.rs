@@ -25,7 +25,7 @@ async fn last_updated_moves_if_and_only_if_the_status_does() {
     let_time_pass(&ns, "second").await;
     assert_eq!(ns.get::<Machine>(name).await.status.last_updated, before);
 
-    let hook = json!({"spec": {"lifecycleHooks": {"preDrain": [{"name": "a", "owner": "b"}]}}});
+    let hook = json!({"spec": {"lifecycleHooks": {"preDrain": [{"name": "migrate", "owner": "storage"}]}}});
     ns.patch::<Machine>(name, hook).await;
     let hooked = ns.wait_machine(name, |m| condition(m, condition::DRAINABLE).starts_with("False")).await;
     assert!(hooked.status.last_updated > before);
@@ -53,7 +53,8 @@ async fn conditions_of_other_writers_survive() {
     });
     list.as_array_mut().unwrap().push(foreign);
     ns.patch_status::<Machine>(machine.name(), json!({ "conditions": list })).await;
-    let hook = json!({"spec": {"lifecycleHooks": {"preTerminate": [{"name": "a", "owner": "b"}]}}});
+    let hook =
+        json!({"spec": {"lifecycleHooks": {"preTerminate": [{"name": "migrate", "owner": "storage"}]}}});
     ns.patch::<Machine>(machine.name(), hook).await;
     let is_written = |machine: &Machine| condition(machine, condition::TERMINABLE).starts_with("False");
     let after = ns.wait_machine(machine.name(), is_written).await;

@@ -130,6 +130,15 @@ fn give_up(mut draft: Draft, facts: &Facts, answer: &Answer, failure: &Failure, 
         Sighting::Unknown => {}
         Sighting::Absent if facts.machine.is_provisioned() => {}
         Sighting::Absent => draft.condition(nothing_created(Some(message))),
+        Sighting::Present(instance) if answer.has_created() => {
+            draft.adopt(instance);
+            let message = "Failed to check if machine exists: it was not created to the end";
+            draft.condition(Condition::unknown(
+                types::INSTANCE_EXISTS,
+                reason::ERROR_CHECKING_PROVIDER,
+                message,
+            ));
+        }
         Sighting::Present(instance) => {
             draft.adopt(instance);
             draft.addresses(instance);
@@ -204,12 +213,11 @@ fn missing(mut draft: Draft, facts: &Facts, answer: &Answer, held: Option<Durati
     }
 }
 
-/// An instance that was seen once is confirmed missing soon. One of which only the accepted create is known may still
-/// be on its way into sight.
+/// An instance that was seen once is confirmed missing soon. One of which only the accepted create is known, or the Node
+/// that it became, may still be on its way into sight. Addresses are only ever taken from a look.
 fn confirm(facts: &Facts) -> Duration {
-    let was_seen = !facts.machine.status.addresses.is_empty() || facts.machine.node_name().is_some();
     match facts.serving {
-        Serving::By { settle } if !was_seen => CONFIRM.max(*settle),
+        Serving::By { settle } if facts.machine.status.addresses.is_empty() => CONFIRM.max(*settle),
         Serving::By { .. } | Serving::Missing { .. } | Serving::Unknown { .. } => CONFIRM,
     }
 }
@@ -259,10 +267,13 @@ fn detail_wait(facts: &Facts, draft: &Draft) -> Option<Duration> {
 }
 
 /// How long a status write that would say no more than "it exists" still waits for the addresses, which then come with
-/// the same write. Only after a create of this very process: after a restart nothing is known of when it was.
+/// the same write. Only after a create of this very process: after a restart nothing is known of when it was. What the
+/// create itself answers is no sighting yet: the looks of many clouds lag behind their creates, and what the status says
+/// was seen is believed to be gone at the first look that does not find it (I2).
 fn patience(facts: &Facts, answer: &Answer, instance: &Instance) -> Option<Duration> {
     let is_told = facts.machine.status.conditions.is_true(types::INSTANCE_EXISTS);
-    if is_told || !instance.addresses.is_empty() || instance.fatal.is_some() {
+    let is_news = !instance.addresses.is_empty() && !answer.has_created();
+    if is_told || is_news || instance.fatal.is_some() {
         return None;
     }
     let created = if answer.has_created() { facts.now } else { facts.memory.created? };

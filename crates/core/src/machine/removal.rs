@@ -102,9 +102,9 @@ fn keep(mut draft: Draft, facts: &Facts, answer: &Answer, look_again: Option<Dur
 /// How long an "absent" is not believed yet: nobody saw the instance, and a create may be under way or out of sight.
 fn doubt(facts: &Facts, answer: &Answer) -> Option<Duration> {
     let machine = facts.machine;
+    // A Node is no sighting: an instance may join before the cloud's own looks show it.
     let was_seen = machine.status.conditions.is_true(types::INSTANCE_EXISTS)
         || !machine.status.addresses.is_empty()
-        || machine.node_name().is_some()
         || answer.taken.contains(&Activity::Delete);
     let none_made = match facts.memory.creates {
         Creates::Void => true,

@@ -106,6 +106,16 @@ fn from_nothing_to_running_costs_five_writes_and_one_event() {
 }
 
 #[test]
+fn what_a_create_answers_is_told_once_a_look_shows_it_too() {
+    let mut world = World::provisioning(json!({}));
+    let made = world.round(taken(&[Activity::Create], present(up())));
+    assert_eq!((made.writes, made.requeue), (vec!["main"], seconds(10)));
+    assert_eq!(world.parsed().status.addresses, []);
+    assert_eq!(world.round(present(up())).writes, ["status"]);
+    assert_eq!((world.phase().as_str(), world.condition("InstanceExists").as_str()), ("Provisioned", "True"));
+}
+
+#[test]
 fn an_instance_that_boots_slowly_is_told_after_ten_seconds() {
     let mut world = World::provisioning(json!({}));
     world.round(taken(&[Activity::Create], present(booting())));

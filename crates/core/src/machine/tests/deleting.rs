@@ -242,6 +242,9 @@ fn an_absence_is_believed_at_once_only_if_no_instance_can_still_appear() {
     let tried = json!({"status": {"conditions": [{"type": "InstanceExists", "status": "False"}]}});
     let accepted = json!({"spec": {"providerID": "x"}});
     let seen = json!({"status": {"conditions": [{"type": "InstanceExists", "status": "True"}]}});
+    let joined = json!({
+        "status": {"nodeRef": {"name": "n", "uid": "nu"}, "conditions": [{"type": "InstanceExists", "status": "False"}]},
+    });
     let rows = [
         ("never tried", json!({}), absent(), true),
         ("seen before", seen, absent(), true),
@@ -249,6 +252,7 @@ fn an_absence_is_believed_at_once_only_if_no_instance_can_still_appear() {
         ("the terminate saw it", tried.clone(), gone(), true),
         ("tried, not seen", tried, absent(), false),
         ("accepted, not seen", accepted, absent(), false),
+        ("joined, not seen", joined, absent(), false),
     ];
     for (what, change, answer, is_believed) in rows {
         let mut world = World::deleting(change);
@@ -261,6 +265,24 @@ fn an_absence_is_believed_at_once_only_if_no_instance_can_still_appear() {
             world.pass(1).round(absent());
             assert!(!world.has_finalizer(), "{what}");
         }
+    }
+}
+
+#[test]
+fn what_a_create_answered_was_not_seen_yet() {
+    let refused = error(Kind::Invalid, "no such disk");
+    let half = failed(taken(&[Activity::Create], present(up())), Activity::Create, refused);
+    for (phase, answer) in [("Provisioning", taken(&[Activity::Create], present(up()))), ("Failed", half)] {
+        let mut world = World::provisioning(json!({}));
+        world.round(answer);
+        assert_eq!((world.phase().as_str(), world.parsed().provider_id()), (phase, Some("sim:///z/i")));
+        assert_ne!(world.condition("InstanceExists"), "True", "{phase}");
+        world.mark();
+        world.drained();
+        let round = world.round(absent());
+        assert_eq!((world.has_finalizer(), round.requeue), (true, seconds(35)), "I2: {phase}");
+        world.pass(35).round(absent());
+        assert!(!world.has_finalizer());
     }
 }
 

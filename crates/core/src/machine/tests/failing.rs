@@ -46,13 +46,22 @@ fn a_single_glitch_does_not_fail_a_provisioned_machine() {
 
 #[test]
 fn an_instance_that_is_not_in_sight_yet_is_given_the_time_that_its_cloud_needs() {
-    let mut world = World::provisioning(json!({"spec": {"providerID": "sim:///z/i"}}));
-    world.serving = Serving::By { settle: Duration::from_secs(60) };
-    assert_eq!(world.round(absent()).requeue, seconds(60));
-    world.pass(59).round(absent());
-    assert_eq!(world.phase(), "Provisioning");
-    world.pass(1).round(absent());
-    assert_eq!(world.phase(), "Failed");
+    let mut answered = World::provisioning(json!({}));
+    answered.round(taken(&[Activity::Create], present(up())));
+    let node = json!({"spec": {"providerID": "sim:///z/i"}, "status": {"nodeRef": {"name": "n"}}});
+    let rows = [
+        answered,
+        World::provisioning(json!({"spec": {"providerID": "sim:///z/i"}})),
+        World::provisioning(node),
+    ];
+    for mut world in rows {
+        world.serving = Serving::By { settle: Duration::from_secs(60) };
+        assert_eq!(world.round(absent()).requeue, seconds(60));
+        world.pass(59).round(absent());
+        assert_eq!(world.phase(), "Provisioning");
+        world.pass(1).round(absent());
+        assert_eq!(world.phase(), "Failed");
+    }
 }
 
 // M12
