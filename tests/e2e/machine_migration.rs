@@ -132,9 +132,8 @@ async fn with_the_gate_off_the_owner_means_nothing() {
     let arguments = vec!["--feature-gates=MachineAPIMigration=false".to_owned()];
     let world = World::own(Options { migration: true, arguments, ..Options::default() }).await;
     let ns = world.namespace("off").await;
-    let owned = json!({"authoritativeAPI": "ClusterAPI"});
-    let machine = theirs(ns.machine("m")).with(json!({ "status": owned })).create().await;
-    ns.patch_status::<Machine>(machine.name(), owned).await;
+    let machine = theirs(ns.machine("m")).create().await;
+    hand_over(&ns, &machine, "ClusterAPI").await;
     let machine = ns.wait_machine(machine.name(), |machine| machine.phase() == "Running").await;
     assert_eq!((paused(&machine), machine.status.authoritative_api.as_deref()), (None, Some("ClusterAPI")));
     ns.delete::<Machine>(machine.name()).await;

@@ -197,7 +197,7 @@ async fn patch_stored<T: Stored>(
     let answer = context.writer.merge_patch::<T>(key, part, patch).await;
     for hold in holds {
         match &answer {
-            Ok(object) if is_let_go(object) => hold.gone(key, object.uid()),
+            Ok(object) if lets_go(patch, object) => hold.gone(key, object.uid()),
             Ok(_) | Err(_) => hold.finish(answer.as_ref()),
         }
     }
@@ -206,8 +206,10 @@ async fn patch_stored<T: Stored>(
 
 /// Whether a patch took the last finalizer of a deleted object, and the object with it. The answer bears the version from
 /// before, which the cache may have shown already.
-fn is_let_go(object: &impl Object) -> bool {
-    object.is_deleting() && object.meta().finalizers.iter().flatten().next().is_none()
+fn lets_go(patch: &Value, object: &impl Object) -> bool {
+    patch["metadata"].get("finalizers").is_some()
+        && object.is_deleting()
+        && object.meta().finalizers.iter().flatten().next().is_none()
 }
 
 fn begin<T: Stored>(context: &Context, keys: [Option<Key>; 2]) -> Vec<Write<T>> {

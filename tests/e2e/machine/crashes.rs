@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::{instances_of, is_held, options, refuse, running, version, world};
 
-// kubemark.md B12 13
+// B12.13
 #[tokio::test]
 async fn a_kill_between_create_and_record_makes_no_second_instance_and_leaves_none() {
     let world = World::own(options()).await;
@@ -41,7 +41,7 @@ async fn a_kill_between_create_and_record_makes_no_second_instance_and_leaves_no
     }
 }
 
-// kubemark.md B12 14
+// B12.14
 #[tokio::test]
 async fn a_create_that_failed_only_in_words_is_taken_over() {
     let ns = world().await.namespace("in-words").await;

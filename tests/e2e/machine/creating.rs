@@ -5,7 +5,8 @@ use mapi_api::names::{condition, finalizer, label};
 use serde_json::json;
 
 use crate::{
-    condition, finalizers, instance, let_others_work, live_faults, running, state, states, version, world,
+    condition, finalizers, instance, let_others_work, live_faults, running, settled, state, states, version,
+    world,
 };
 
 // M02, M03
@@ -35,13 +36,7 @@ async fn nothing_is_made_before_finalizer_and_status_are_written() {
 async fn a_running_machine_says_all_that_is_known_of_its_one_instance() {
     let ns = world().await.namespace("facts").await;
     let ledger = ns.record::<SimulatedInstance>().await;
-    let machine = running(&ns, ns.machine("m").zone("sim-region-b")).await;
-    // The last of what is told of a start comes with patience.
-    let is_told = |machine: &Machine| {
-        let said = machine.status.provider_status.as_ref().map(|status| status.value());
-        said.is_some_and(|status| status["instanceState"] == "Running")
-    };
-    let machine = ns.wait_machine(machine.name(), is_told).await;
+    let machine = settled(&ns, ns.machine("m").zone("sim-region-b")).await;
     let instance = instance(&ns, &machine).await;
 
     assert_eq!(machine.provider_id(), Some(instance.spec.node.provider_id.as_str()));

@@ -1,7 +1,11 @@
 //! Hooks, and the drain that a removal waits for.
 
 use e2e::{Machine, Ns, Object, SimulatedInstance};
-use mapi_api::names::condition;
+use mapi_api::{
+    Condition, Time, Timestamp,
+    condition::{ConditionStatus, whole_seconds},
+    names::condition,
+};
 use serde_json::{Value, json};
 
 use crate::{condition, instance, is_held, let_others_work, life, running, version, world};
@@ -12,16 +16,15 @@ fn hooks(point: &str, hooks: &[(&str, &str)]) -> Value {
 }
 
 /// Sets condition Drained as another controller does.
-async fn say_drained(ns: &Ns, name: &str, status: &str) {
+async fn say_drained(ns: &Ns, name: &str, status: ConditionStatus) {
     let mut conditions = ns.get::<Machine>(name).await.status.conditions;
     conditions.retain(|condition| condition.type_ != condition::DRAINED);
-    let mut list = serde_json::to_value(conditions).unwrap();
-    let drained = json!({
-        "type": "Drained", "status": status, "reason": "Said", "message": "by a test",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    conditions.push(Condition {
+        status,
+        last_transition_time: Some(Time(whole_seconds(Timestamp::now()))),
+        ..Condition::no(condition::DRAINED, "", "Said", "by a test")
     });
-    list.as_array_mut().unwrap().push(drained);
-    ns.patch_status::<Machine>(name, json!({ "conditions": list })).await;
+    ns.patch_status::<Machine>(name, json!({ "conditions": conditions })).await;
 }
 
 // M23, M24, M31
@@ -37,7 +40,7 @@ async fn an_instance_is_let_be_until_the_drain_is_said_to_be_done() {
     let_others_work(&ns, "first").await;
     assert_eq!(condition(&ns.get::<Machine>(name).await, condition::DRAINED), "");
 
-    say_drained(&ns, name, "False").await;
+    say_drained(&ns, name, ConditionStatus::FALSE).await;
     let_others_work(&ns, "second").await;
     let held = ns.get::<Machine>(name).await;
     assert_eq!((held.phase(), is_held(&held)), ("Deleting", true));
@@ -46,7 +49,7 @@ async fn an_instance_is_let_be_until_the_drain_is_said_to_be_done() {
     assert!(!alive.is_deleting());
 
     // The hook is still there, and comes too late.
-    say_drained(&ns, name, "True").await;
+    say_drained(&ns, name, ConditionStatus::TRUE).await;
     ns.wait_nothing_left().await;
     let (states, _) = life(&machines, &machine).await;
     let text =

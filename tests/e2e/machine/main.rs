@@ -114,6 +114,16 @@ async fn running(ns: &Ns, draft: Draft<Machine>) -> Machine {
     ns.wait_machine(machine.name(), |machine| machine.phase() == "Running").await
 }
 
+/// The same, until all that is to be told of its start is told: details come with patience.
+async fn settled(ns: &Ns, draft: Draft<Machine>) -> Machine {
+    let machine = running(ns, draft).await;
+    let is_told = |machine: &Machine| {
+        let status = machine.status.provider_status.as_ref().map(|status| status.value());
+        status.is_some_and(|status| status["instanceState"] == "Running")
+    };
+    ns.wait_machine(machine.name(), is_told).await
+}
+
 /// Makes a Machine and waits until it has an instance with addresses that will not become a Node.
 async fn provisioned(ns: &Ns, draft: Draft<Machine>) -> Machine {
     let machine = draft.faults(json!([{"kind": "NeverJoin"}])).create().await;

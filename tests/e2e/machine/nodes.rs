@@ -21,7 +21,8 @@ async fn linked(ns: &Ns, short: &str) -> (Machine, Node) {
     let machine = provisioned(ns, ns.machine(short)).await;
     let node = register(ns, machine.name(), json!({"providerID": machine.provider_id()})).await;
     let machine = ns.wait_machine(machine.name(), |machine| machine.phase() == "Running").await;
-    assert_eq!(machine.status.node_ref.as_ref().unwrap().uid.as_deref(), Some(node.uid()));
+    let linked = machine.status.node_ref.as_ref().and_then(|node| node.uid.as_deref());
+    assert_eq!(linked, Some(node.uid()));
     (machine, node)
 }
 

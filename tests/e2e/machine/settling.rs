@@ -33,7 +33,8 @@ async fn a_machine_that_is_deleted_at_any_moment_of_its_creation_leaves_no_insta
     let at_once = ns.machine("once").create().await;
     ns.delete::<Machine>(at_once.name()).await;
 
-    let moments: [(&str, fn(&Machine) -> bool); 4] = [
+    type Moment = fn(&Machine) -> bool;
+    let moments: [(&str, Moment); 4] = [
         ("held", is_held),
         ("looked", |machine| machine.status.conditions.find(condition::INSTANCE_EXISTS).is_some()),
         ("made", |machine| !state(machine).is_empty()),
@@ -60,15 +61,20 @@ async fn a_machine_that_is_deleted_at_any_moment_of_its_creation_leaves_no_insta
 }
 
 #[tokio::test]
-async fn an_instance_that_cannot_be_seen_yet_is_waited_for() {
+async fn an_instance_that_cannot_be_seen_yet_is_waited_for_even_if_its_node_has_come() {
     let ns = world().await.namespace("hidden").await.patient(PATIENCE);
     let (machines, ledger) = (ns.record::<Machine>().await, ns.record::<SimulatedInstance>().await);
-    let hidden = json!([{"kind": "CreateDuplicateVisible", "duration": "5s"}]);
-    let machine = ns.machine("m").faults(hidden).create().await;
+    let hidden = json!([{"kind": "CreateDuplicateVisible", "duration": "8s"}]);
+    let made = ns.machine("made").faults(hidden.clone()).create().await;
     ledger.until(|changes| !changes.is_empty()).await;
-    ns.delete::<Machine>(machine.name()).await;
-    check_nothing_was_left(&ns, &machines, &ledger, &machine).await;
-    assert_eq!(instances_of(&ledger, &machine).await.len(), 1);
+    ns.delete::<Machine>(made.name()).await;
+    let joined = ns.machine("joined").faults(hidden).create().await;
+    ns.wait_machine(joined.name(), |machine| machine.node_name().is_some()).await;
+    ns.delete::<Machine>(joined.name()).await;
+    for machine in [made, joined] {
+        check_nothing_was_left(&ns, &machines, &ledger, &machine).await;
+        assert_eq!(instances_of(&ledger, &machine).await.len(), 1);
+    }
 }
 
 #[tokio::test]
