@@ -144,6 +144,7 @@ async fn a_kind_that_nobody_here_serves_is_told_by_the_set_and_its_machines() {
     check_says("the set", message, &[path, "allowed: `KubemarkMachineProviderSpec."]);
     let is_told = |machine: &&Machine| complaint(&machine.status.conditions, reason).is_some();
     ns.wait_machines(|machines| machines.len() == 2 && machines.iter().all(is_told)).await;
+    ns.wait_set(set.name(), |set| set.status.replicas == Some(2)).await;
     check_quiet(&ns).await;
     ns.delete::<MachineSet>(set.name()).await;
     ns.wait_nothing_left().await;
@@ -175,6 +176,7 @@ async fn an_edited_selector_stops_the_set_until_it_is_set_back() {
     check_says(name, message, &["spec.selector: ", &new, "cannot be changed", &format!("back to `{old}`")]);
     assert_eq!(edited.status.label_selector, before.status.label_selector, "the evidence stays");
     ns.patch::<MachineSet>(name, json!({"spec": {"replicas": 4}})).await;
+    ns.wait_set(name, |set| set.status.observed_generation == set.metadata.generation).await;
     check_quiet(&ns).await;
     let after = ns.list::<Machine>().await;
     let identity = |machine: &Machine| (machine.uid().to_owned(), machine.metadata.owner_references.clone());

@@ -6,8 +6,8 @@
 //!
 //! 1. **Up.** A set of no machines is raised to N. The time runs from just before that write until a watch has shown N
 //!    Machines that are Running with a Node each. The simulated cloud sends no heartbeats meanwhile. Five seconds later
-//!    memory is read, and the audit log tells all writes since the start of the controllers, refused ones too. CPU is
-//!    what the controllers' process took from its start to the same moment.
+//!    memory is read. Once the controllers have written nothing for two seconds, the audit log tells all writes since
+//!    their start, refused ones too, and the kernel what CPU their process took since its start.
 //! 2. **Rest.** The simulated cloud is replaced by one that sends heartbeats. Once every Node has its Lease, a minute of
 //!    the audit log is counted.
 //! 3. **Down.** The set goes to 0, heartbeats on. The time runs until a watch has shown the last Machine go. Nothing of

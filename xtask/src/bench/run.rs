@@ -25,6 +25,9 @@ use super::world::{Product, World};
 /// When memory is read: long enough for what comes after the last machine, above all the last counts of the set.
 const SETTLED: Duration = Duration::from_secs(5);
 
+/// Who has written nothing for so long has nothing left to write: counts of sets go out twice a second.
+const QUIET: Duration = Duration::from_secs(2);
+
 /// Limit of what does not grow with the fleet. Everything takes a second on an idle machine.
 const SHORT: Duration = Duration::from_secs(60);
 
@@ -122,11 +125,30 @@ impl Fleet {
         drop(census);
         say(&format!("{wanted} machines: all are Running after {seconds:.1} s"));
         tokio::time::sleep(SETTLED).await;
-        let mut cpu = Cpu::of_plane(&self.world)?.since(&self.cpu_before);
         let controllers = self.product.controllers_pid()?;
+        let memory = proc::memory(controllers)?;
+        let writes = self.rest_of_writes().await?;
+        let mut cpu = Cpu::of_plane(&self.world)?.since(&self.cpu_before);
         cpu.controllers = Some(proc::cpu_s(controllers)?);
         cpu.simulated_cloud = Some(proc::cpu_s(self.product.cloud_pid()?)?);
-        Ok(Up { seconds, cpu, memory: proc::memory(controllers)?, writes: self.log.take()? })
+        Ok(Up { seconds, cpu, memory, writes })
+    }
+
+    /// All writes since the log was read last, once the operator has stopped: events may come late.
+    async fn rest_of_writes(&mut self) -> anyhow::Result<Tally> {
+        let deadline = Instant::now() + limit(self.machines);
+        let mut tally = self.log.take()?;
+        loop {
+            tokio::time::sleep(QUIET).await;
+            let more = self.log.take()?;
+            let is_quiet = total(&more, Actor::Operator) == 0;
+            for (write, count) in more {
+                *tally.entry(write).or_default() += count;
+            }
+            if is_quiet || Instant::now() > deadline {
+                return Ok(tally);
+            }
+        }
     }
 
     /// Turns heartbeats on, and counts writes for a while.
@@ -168,7 +190,7 @@ impl Fleet {
         census.until(|count| count.all == 0, limit(self.machines), &mut self.product).await?;
         let seconds = began.elapsed().as_secs_f64();
         self.nothing_is_left().await?;
-        Ok((seconds, self.log.take()?))
+        Ok((seconds, self.rest_of_writes().await?))
     }
 
     /// A fleet that leaves something behind has not come down, however fast it was.
