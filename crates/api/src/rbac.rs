@@ -21,6 +21,17 @@ pub struct Rule {
     pub why: &'static str,
 }
 
+/// A row of a table of rules.
+pub const fn rule(
+    scope: Scope,
+    group: &'static str,
+    resources: &'static [&'static str],
+    verbs: &'static [&'static str],
+    why: &'static str,
+) -> Rule {
+    Rule { scope, group, resources, verbs, why }
+}
+
 /// Where a rule holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {

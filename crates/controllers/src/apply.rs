@@ -6,7 +6,7 @@ use futures::future::{BoxFuture, join_all};
 use mapi_api::{Key, Machine, MachineHealthCheck, MachineSet, Node, Object};
 use mapi_core::{Action, Kind, Plan, Requeue, Sub, Target};
 use mapi_runtime::store::Write;
-use mapi_runtime::writes::{ApiError, Deleted, Eviction, Preconditions, Sub as Part};
+use mapi_runtime::writes::{ApiError, Eviction, Preconditions, Sub as Part};
 use mapi_runtime::{Error, worker};
 use serde_json::{Value, json};
 
@@ -268,11 +268,7 @@ async fn delete_stored<T: Stored>(context: &Context, target: &Target) -> Result<
     let holds = begin::<T>(context, [Some(key.clone()), owner_uid.as_deref().map(owner_hold)]);
     let answer = context.writer.delete::<T>(key, preconditions).await;
     for hold in holds {
-        match &answer {
-            Ok(Deleted::Gone) => hold.gone(key, uid),
-            Ok(Deleted::Marked(object)) => hold.done(object.version()),
-            Err(error) => hold.finish(Err(error)),
-        }
+        hold.finish_delete(key, uid, answer.as_ref());
     }
     answer.map(drop)
 }

@@ -26,17 +26,12 @@ pub fn start(context: &Arc<Context>) -> Vec<JoinHandle<()>> {
     });
     let listening = Arc::clone(&shell);
     context.sets.subscribe(move |change| listening.changed(change));
-    let closing = Arc::clone(&shell);
-    vec![
-        tokio::spawn(async move {
-            closing.context.stop.cancelled().await;
-            closing.queue.close();
-        }),
-        tokio::spawn(async move {
-            let (queue, workers) = (shell.queue.clone(), shell.context.concurrency);
-            worker::run(queue, workers, move |key| Arc::clone(&shell).reconcile(key)).await;
-        }),
-    ]
+    vec![tokio::spawn(async move {
+        let Context { stop, concurrency, .. } = &*shell.context;
+        let running = Arc::clone(&shell);
+        let reconcile = move |key| Arc::clone(&running).reconcile(key);
+        worker::run_until(stop, &shell.queue, *concurrency, reconcile).await;
+    })]
 }
 
 struct Shell {
@@ -61,9 +56,7 @@ impl Shell {
 
     async fn reconcile(self: Arc<Self>, key: Key) -> Result<Requeue, Error> {
         let context = &*self.context;
-        if !context.sets.is_fresh(&key) {
-            let queue = self.queue.clone();
-            context.sets.when_fresh(&key.clone(), move || queue.add(key));
+        if !context.sets.is_fresh_or_requeues(&key, &self.queue, &key) {
             return Ok(Requeue::Done);
         }
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);

@@ -93,19 +93,13 @@ impl Shell {
             return;
         }
         let shell = Arc::clone(&self);
-        let end = async {
-            stop.cancelled().await;
-            self.queue.close();
-        };
         let reconcile = move |key| Arc::clone(&shell).reconcile(key);
-        tokio::join!(worker::run(self.queue.clone(), *concurrency, reconcile), end);
+        worker::run_until(stop, &self.queue, *concurrency, reconcile).await;
     }
 
     async fn reconcile(self: Arc<Self>, key: Key) -> Result<Requeue, Error> {
         let machines = &self.context.machines;
-        if !machines.is_fresh(&key) {
-            let queue = self.queue.clone();
-            machines.when_fresh(&key.clone(), move || queue.add(key));
+        if !machines.is_fresh_or_requeues(&key, &self.queue, &key) {
             return Ok(Requeue::Done);
         }
         match machines.get(&key) {

@@ -27,24 +27,17 @@ pub fn start(context: &Arc<Context>) -> Vec<JoinHandle<()>> {
         memory: Mutex::default(),
     });
     shell.subscribe();
-    let closing = Arc::clone(&shell);
-    let running = shell;
-    vec![
-        tokio::spawn(async move {
-            closing.context.stop.cancelled().await;
-            closing.queue.close();
-        }),
-        tokio::spawn(async move {
-            // A set must not be judged by a cache that does not yet show its Machines or their Nodes.
-            let Context { machines, sets, nodes, stop, concurrency, .. } = &*running.context;
-            let synced = async { tokio::join!(sets.synced(), machines.synced(), nodes.synced()) };
-            if stop.run_until_cancelled(synced).await.is_none() {
-                return;
-            }
-            let (queue, workers) = (running.queue.clone(), *concurrency);
-            worker::run(queue, workers, move |key| Arc::clone(&running).reconcile(key)).await;
-        }),
-    ]
+    vec![tokio::spawn(async move {
+        // A set must not be judged by a cache that does not yet show its Machines or their Nodes.
+        let Context { machines, sets, nodes, stop, concurrency, .. } = &*shell.context;
+        let synced = async { tokio::join!(sets.synced(), machines.synced(), nodes.synced()) };
+        if stop.run_until_cancelled(synced).await.is_none() {
+            return;
+        }
+        let running = Arc::clone(&shell);
+        let reconcile = move |key| Arc::clone(&running).reconcile(key);
+        worker::run_until(stop, &shell.queue, *concurrency, reconcile).await;
+    })]
 }
 
 struct Shell {
@@ -139,9 +132,7 @@ impl Shell {
 
     async fn reconcile(self: Arc<Self>, key: Key) -> Result<Requeue, Error> {
         let context = &*self.context;
-        if !context.sets.is_fresh(&key) {
-            let queue = self.queue.clone();
-            context.sets.when_fresh(&key.clone(), move || queue.add(key));
+        if !context.sets.is_fresh_or_requeues(&key, &self.queue, &key) {
             return Ok(Requeue::Done);
         }
         let Some(set) = context.sets.get(&key) else {
@@ -149,10 +140,7 @@ impl Shell {
             return Ok(Requeue::Done);
         };
         // I7, I8: nothing is made or removed before the cache shows what was made and removed last.
-        let hold = owner_hold(set.uid());
-        if !context.machines.is_fresh(&hold) {
-            let queue = self.queue.clone();
-            context.machines.when_fresh(&hold, move || queue.add(key));
+        if !context.machines.is_fresh_or_requeues(&owner_hold(set.uid()), &self.queue, &key) {
             return Ok(Requeue::Done);
         }
         let mut memory = self.remembered(&key).filter(|memory| memory.uid == set.uid()).unwrap_or_default();

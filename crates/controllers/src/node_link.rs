@@ -33,11 +33,7 @@ pub fn start(context: &Arc<Context>) -> Vec<JoinHandle<()>> {
                 async move { reconcile(&context, &queue, key).await }
             }
         };
-        let end = async {
-            context.stop.cancelled().await;
-            queue.close();
-        };
-        tokio::join!(worker::run(queue.clone(), context.concurrency, reconcile), end);
+        worker::run_until(&context.stop, &queue, context.concurrency, reconcile).await;
     })]
 }
 
@@ -80,7 +76,7 @@ fn node_to_wake(nodes: &Store<Node>, machine: &Machine) -> Option<Key> {
 }
 
 async fn reconcile(context: &Arc<Context>, queue: &Queue<Key>, key: Key) -> Result<worker::Requeue, Error> {
-    if !is_fresh(&context.nodes, &key, queue, &key) {
+    if !context.nodes.is_fresh_or_requeues(&key, queue, &key) {
         return Ok(worker::Requeue::Done);
     }
     let Some(node) = context.nodes.get(&key) else { return Ok(worker::Requeue::Done) };
@@ -88,7 +84,7 @@ async fn reconcile(context: &Arc<Context>, queue: &Queue<Key>, key: Key) -> Resu
     let counterpart = match &machine {
         Ok(Some(machine)) => {
             // The machine controller may just have written it: our patch would be refused.
-            if !is_fresh(&context.machines, &machine.key(), queue, &key) {
+            if !context.machines.is_fresh_or_requeues(&machine.key(), queue, &key) {
                 return Ok(worker::Requeue::Done);
             }
             node_of(&context.nodes, machine)
@@ -104,21 +100,6 @@ async fn reconcile(context: &Arc<Context>, queue: &Queue<Key>, key: Key) -> Resu
     };
     let plan = node_link::decide(&facts);
     apply(context, plan).await
-}
-
-/// Whether the cache shows all our writes to an object; if not, the Node comes again once it does.
-fn is_fresh<T: Object + Send + Sync + 'static>(
-    store: &Store<T>,
-    hold: &Key,
-    queue: &Queue<Key>,
-    node: &Key,
-) -> bool {
-    if store.is_fresh(hold) {
-        return true;
-    }
-    let (queue, node) = (queue.clone(), node.clone());
-    store.when_fresh(hold, move || queue.add(node));
-    false
 }
 
 fn machine_of(machines: &Store<Machine>, node: &Node) -> Result<Option<Arc<Machine>>, Ambiguity> {

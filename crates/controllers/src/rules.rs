@@ -3,17 +3,7 @@
 //! Never here: a verb that no code of ours uses. A row goes when its last use goes.
 
 use mapi_api::names;
-use mapi_api::rbac::{NAMESPACE, Rule, Scope};
-
-const fn rule(
-    scope: Scope,
-    group: &'static str,
-    resources: &'static [&'static str],
-    verbs: &'static [&'static str],
-    why: &'static str,
-) -> Rule {
-    Rule { scope, group, resources, verbs, why }
-}
+use mapi_api::rbac::{NAMESPACE, Rule, Scope, rule};
 
 /// Rules of the controllers' process.
 #[rustfmt::skip]

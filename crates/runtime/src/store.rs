@@ -3,6 +3,7 @@
 //! For: every reader of a kind in the process. Never here: a client (see `watch`) or a decision. Nothing here waits for
 //! the network, and no lock is held while a subscriber runs.
 
+use std::hash::Hash;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use kube::runtime::watcher;
@@ -14,6 +15,7 @@ use crate::cache::{Cache, Indexes};
 use crate::freshness::{Evidence, Holds};
 pub use crate::lenient::Lenient;
 use crate::outbox::{Item, Outbox};
+use crate::queue::Queue;
 use crate::writes::{ApiError, Deleted};
 
 /// Computes the values under which an object is found. Must not panic.
@@ -186,6 +188,19 @@ impl<T: Object + Send + Sync + 'static> Store<T> {
         if let Some(f) = ready {
             f();
         }
+    }
+
+    /// Whether `hold` is fresh. If not, `key` is added to the queue once it is.
+    pub fn is_fresh_or_requeues<K>(&self, hold: &Key, queue: &Queue<K>, key: &K) -> bool
+    where
+        K: Clone + Eq + Hash + Send + Sync + 'static,
+    {
+        if self.is_fresh(hold) {
+            return true;
+        }
+        let (queue, key) = (queue.clone(), key.clone());
+        self.when_fresh(hold, move || queue.add(key));
+        false
     }
 
     /// The one way in. Events must come from one watch, in its order.

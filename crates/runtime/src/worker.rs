@@ -11,9 +11,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::Error;
 use crate::metrics::ReconcileMetrics;
 use crate::queue::Queue;
+use crate::{CancellationToken, Error};
 
 /// What becomes of a key after a reconcile that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,20 @@ where
             tracing::error!(controller = queue.name(), %error, "a worker ended before its queue");
         }
     }
+}
+
+/// Works keys of a queue, as [`run`] does, until `stop`. Returns once the reconciles that had begun have ended.
+pub async fn run_until<K, F, Fut>(stop: &CancellationToken, queue: &Queue<K>, workers: usize, reconcile: F)
+where
+    K: Clone + Eq + Hash + Display + Send + Sync + 'static,
+    F: Fn(K) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Requeue, Error>> + Send + 'static,
+{
+    let end = async {
+        stop.cancelled().await;
+        queue.close();
+    };
+    tokio::join!(run(queue.clone(), workers, reconcile), end);
 }
 
 async fn work<K, F, Fut>(queue: Queue<K>, metrics: ReconcileMetrics, reconcile: F)

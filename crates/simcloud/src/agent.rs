@@ -74,13 +74,9 @@ pub async fn run(options: Options) -> Result<(), Error> {
         Arc::clone(&agent.clock),
         stop.clone(),
     )));
-    let closing = agent.queue.clone();
-    tasks.push(tokio::spawn(async move {
-        stop.cancelled().await;
-        closing.close();
-    }));
     let working = Arc::clone(&agent);
-    worker::run(agent.queue.clone(), concurrency, move |key| Arc::clone(&working).reconcile(key)).await;
+    let reconcile = move |key| Arc::clone(&working).reconcile(key);
+    worker::run_until(&stop, &agent.queue, concurrency, reconcile).await;
     for task in tasks {
         // An error means that the task panicked, which the runtime has logged.
         let _ = task.await;
@@ -149,7 +145,9 @@ impl Agent {
             return Ok(Requeue::Done);
         };
         let node_key = Key::cluster(&instance.spec.node.name);
-        if self.waits(&key, &self.instances, &key) || self.waits(&key, &self.nodes, &node_key) {
+        if !self.instances.is_fresh_or_requeues(&key, &self.queue, &key)
+            || !self.nodes.is_fresh_or_requeues(&node_key, &self.queue, &key)
+        {
             return Ok(Requeue::Done);
         }
         let node = self.nodes.get(&node_key);
@@ -160,16 +158,6 @@ impl Agent {
         };
         let plan = advance(&facts);
         self.carry_out(&instance, node.as_deref(), plan, facts.now).await
-    }
-
-    /// Whether the cache lacks a write of ours; the key comes again when it has it.
-    fn waits<T: Object + Send + Sync + 'static>(&self, key: &Key, store: &Store<T>, hold: &Key) -> bool {
-        if store.is_fresh(hold) {
-            return false;
-        }
-        let (queue, key) = (self.queue.clone(), key.clone());
-        store.when_fresh(hold, move || queue.add(key));
-        true
     }
 
     async fn carry_out(

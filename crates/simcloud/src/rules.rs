@@ -3,17 +3,7 @@
 //! Never here: Machines, sets and checks. A cloud does not know them; that the role lacks them proves it.
 
 use mapi_api::names;
-use mapi_api::rbac::{Rule, Scope};
-
-const fn rule(
-    scope: Scope,
-    group: &'static str,
-    resources: &'static [&'static str],
-    verbs: &'static [&'static str],
-    why: &'static str,
-) -> Rule {
-    Rule { scope, group, resources, verbs, why }
-}
+use mapi_api::rbac::{Rule, Scope, rule};
 
 /// Rules of the simulated cloud.
 #[rustfmt::skip]

@@ -49,11 +49,7 @@ pub fn start(context: &Arc<Context>) -> Vec<JoinHandle<()>> {
             let shell = shell.clone();
             async move { shell.reconcile(key).await }
         };
-        let end = async {
-            context.stop.cancelled().await;
-            queue.close();
-        };
-        tokio::join!(worker::run(queue.clone(), context.concurrency, reconcile), end);
+        worker::run_until(&context.stop, &queue, context.concurrency, reconcile).await;
     })]
 }
 
