@@ -143,11 +143,14 @@ impl Scope {
         or_panic(self.reach(self.target::<K>().labelled(selector), is_reached))
     }
 
-    /// Waits until there is no object of a name.
+    /// Waits until there is no object of a name, whatever is in it.
     #[track_caller]
     pub fn wait_gone<K: Kind>(&self, name: &str) -> impl Future<Output = ()> {
         let target = self.target::<K>().named(name);
-        or_panic(async move { self.reach(target, |seen: &[&K]| seen.is_empty()).await.map(drop) })
+        let read = |_: &DynamicObject| Ok(());
+        or_panic(async move {
+            until(&self.world, &target, self.patience, read, |seen| seen.is_empty()).await.map(drop)
+        })
     }
 
     /// Records all changes of a kind from now on. The state at the beginning is recorded when this returns.
@@ -165,7 +168,7 @@ impl Scope {
         target: Target,
         is_reached: impl FnMut(&[&K]) -> bool,
     ) -> anyhow::Result<Vec<K>> {
-        until(&self.world, &target, self.patience, is_reached).await
+        until(&self.world, &target, self.patience, decode, is_reached).await
     }
 
     async fn reach_one<K: Kind>(&self, name: &str, is_reached: impl Fn(&K) -> bool) -> anyhow::Result<K> {

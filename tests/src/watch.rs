@@ -114,14 +114,17 @@ fn relist(known: &mut BTreeMap<String, DynamicObject>, listed: BTreeMap<String, 
 }
 
 /// Watches until the objects together are as they should be, and returns them, sorted by name.
-pub(crate) async fn until<K: Kind>(
+///
+/// `read` makes of an object what is looked at; what it cannot read ends the wait.
+pub(crate) async fn until<V>(
     world: &World,
     target: &Target,
     patience: Duration,
-    mut is_reached: impl FnMut(&[&K]) -> bool,
-) -> anyhow::Result<Vec<K>> {
+    read: impl Fn(&DynamicObject) -> anyhow::Result<V>,
+    mut is_reached: impl FnMut(&[&V]) -> bool,
+) -> anyhow::Result<Vec<V>> {
     let deadline = Instant::now() + patience;
-    let mut seen: BTreeMap<String, (DynamicObject, K)> = BTreeMap::new();
+    let mut seen: BTreeMap<String, (DynamicObject, V)> = BTreeMap::new();
     let mut is_listed = false;
     let mut trouble = None;
     let news = target.news();
@@ -130,7 +133,7 @@ pub(crate) async fn until<K: Kind>(
         match timeout_at(deadline.min(Instant::now() + LOOK), news.next()).await {
             Ok(Some(Ok(changes))) => {
                 for change in changes {
-                    is_listed |= take(&mut seen, change)?;
+                    is_listed |= take(&mut seen, change, &read)?;
                 }
                 if is_listed && is_reached(&seen.values().map(|(_, object)| object).collect::<Vec<_>>()) {
                     return Ok(seen.into_values().map(|(_, object)| object).collect());
@@ -150,11 +153,15 @@ pub(crate) async fn until<K: Kind>(
 }
 
 /// Notes one change. Says whether it was the end of a list.
-fn take<K: Kind>(seen: &mut BTreeMap<String, (DynamicObject, K)>, news: News) -> anyhow::Result<bool> {
+fn take<V>(
+    seen: &mut BTreeMap<String, (DynamicObject, V)>,
+    news: News,
+    read: impl Fn(&DynamicObject) -> anyhow::Result<V>,
+) -> anyhow::Result<bool> {
     match news {
         News::Listed => return Ok(true),
         News::Now(object) => {
-            let typed = decode(&object)?;
+            let typed = read(&object)?;
             seen.insert(key(&object), (*object, typed));
         }
         News::Gone(object) => drop(seen.remove(&key(&object))),
