@@ -1,0 +1,20 @@
+//! The embedded control plane: a Kubernetes API server in memory, for trying the product and for testing it.
+//!
+//! It keeps no clock, randomness or socket of its own: time and chance are handed in as an [`Environment`], so that a
+//! simulator can run it in virtual time. The HTTPS server is a shell around the service. Authorisation is not evaluated.
+//! Never here: what is decided about machines; anything of the controllers.
+
+mod discovery;
+mod environment;
+mod kinds;
+mod loops;
+mod managed;
+mod openapi;
+mod patch;
+mod schema;
+mod state;
+mod status;
+mod storage;
+mod table;
+
+pub use environment::Environment;
