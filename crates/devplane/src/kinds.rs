@@ -138,3 +138,16 @@ impl Kind {
         self.origin != Origin::BuiltIn
     }
 }
+
+impl Kind {
+    /// An object of this resource that was written in another version, in this one.
+    pub(crate) fn show(&self, mut stored: serde_json::Value) -> serde_json::Value {
+        stored["apiVersion"] = self.api_version().into();
+        stored
+    }
+
+    /// An object of this version as it is stored.
+    pub(crate) fn keep(&self, shown: serde_json::Value) -> serde_json::Value {
+        shown
+    }
+}
