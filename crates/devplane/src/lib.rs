@@ -18,3 +18,4 @@ mod storage;
 mod table;
 
 pub use environment::Environment;
+pub use kinds::{Served, served};
