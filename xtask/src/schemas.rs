@@ -50,17 +50,17 @@ async fn components(client: &Client) -> anyhow::Result<Components> {
     let served = mapi_devplane::served();
     let paths: BTreeSet<String> = served.iter().map(document_path).collect();
     let mut known = Components::new();
-    let mut roots: BTreeSet<String> = COMMON.map(str::to_owned).into();
     for path in paths {
         let request = http::Request::get(format!("/openapi/v3/{path}")).body(Vec::new())?;
         let mut document: Value =
             client.request(request).await.with_context(|| format!("cannot read the schemas of `{path}`"))?;
         let schemas = serde_json::from_value(document["components"]["schemas"].take())
             .with_context(|| format!("the schemas of `{path}` are no object"))?;
-        for served in served.iter().filter(|served| document_path(served) == path) {
-            roots.extend(roots_of(&schemas, served)?);
-        }
         add(&mut known, schemas)?;
+    }
+    let mut roots: BTreeSet<String> = COMMON.map(str::to_owned).into();
+    for served in &served {
+        roots.extend(roots_of(&known, served)?);
     }
     reached(&known, roots)
 }
@@ -72,7 +72,7 @@ fn document_path(served: &Served) -> String {
 }
 
 /// Names of the components of a kind and of its list.
-fn roots_of(schemas: &Components, served: &Served) -> anyhow::Result<Vec<String>> {
+fn roots_of(known: &Components, served: &Served) -> anyhow::Result<Vec<String>> {
     let list = served.has_list.then(|| format!("{}List", served.kind));
     let kinds = std::iter::once(served.kind.to_owned()).chain(list);
     kinds
@@ -80,7 +80,7 @@ fn roots_of(schemas: &Components, served: &Served) -> anyhow::Result<Vec<String>
             let is_wanted = |names: &Value| {
                 names["group"] == served.group && names["version"] == served.version && names["kind"] == kind
             };
-            let found = schemas.iter().find(|(_, schema)| kinds_named(schema).any(is_wanted));
+            let found = known.iter().find(|(_, schema)| kinds_named(schema).any(is_wanted));
             let (name, _) =
                 found.with_context(|| format!("there is no schema of `{}` `{kind}`", served.group))?;
             Ok(name.clone())
