@@ -27,4 +27,5 @@ mod table;
 mod verbs;
 
 pub use environment::Environment;
+pub use kinds::{Served, served};
 pub use plane::{Body, Local, Plane, User};

@@ -159,12 +159,14 @@ impl Plane {
         let Some((target, kind)) = found else {
             return self.beside_resources(method, path, text(header::ACCEPT));
         };
+        let mut query = Query::parse(uri.query().unwrap_or_default())?;
+        query.fields = query.fields.bind(&kind)?;
         let call = Call {
             plane: self,
             api_version: kind.api_version(),
             kind,
             target,
-            query: Query::parse(uri.query().unwrap_or_default())?,
+            query,
             form: Form::of(text(header::ACCEPT))?,
             user,
             agent: text(header::USER_AGENT),
@@ -184,7 +186,7 @@ impl Plane {
         }
         let state = self.lock();
         if let Some((content_type, value)) = discovery::answer(&state.kinds, path, accept) {
-            return Ok(Reply::json_as(content_type, &value));
+            return Ok(Reply::json_as(content_type.into(), &value));
         }
         match openapi::answer(&state.kinds, path) {
             Some(value) => Ok(Reply::json_as("application/json".into(), &value)),

@@ -2,9 +2,12 @@
 
 use serde_json::Value;
 
-use crate::kinds::Kind;
+use crate::kinds::{Kind, Selected};
 use crate::status::ApiError;
 use crate::storage::Object;
+
+const NAME: &str = "metadata.name";
+const NAMESPACE: &str = "metadata.namespace";
 
 /// A label selector. Without requirements it matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -184,30 +187,25 @@ impl Fields {
         parts.map(one).collect::<Result<_, _>>().map(Fields)
     }
 
-    /// Refuses paths that a kind cannot be selected by.
-    pub(crate) fn check(&self, kind: &Kind) -> Result<(), ApiError> {
-        let is_known = |path: &str| {
-            path == "metadata.name"
-                || path == "metadata.namespace" && (kind.namespaced || !kind.is_custom())
-                || kind.selectable.contains(&path)
+    /// The same with the paths under which a kind keeps them. Refuses what it cannot be selected by.
+    pub(crate) fn bind(self, kind: &Kind) -> Result<Fields, ApiError> {
+        let bind = |(label, is_equal, value): (String, bool, String)| {
+            let path = match kind.selected(&label).map_err(ApiError::bad_request)? {
+                Selected::Name => NAME,
+                Selected::Namespace => NAMESPACE,
+                Selected::Field(path) => path,
+            };
+            Ok((path.to_owned(), is_equal, value))
         };
-        match self.0.iter().find(|(path, ..)| !is_known(path)) {
-            None => Ok(()),
-            Some((path, ..)) if kind.is_custom() => {
-                Err(ApiError::bad_request(format!("field label not supported: {path}")))
-            }
-            Some((path, ..)) => Err(ApiError::bad_request(format!(
-                "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-            ))),
-        }
+        self.0.into_iter().map(bind).collect::<Result<_, _>>().map(Fields)
     }
 
     /// Whether an object has what is wanted.
     pub(crate) fn matches(&self, object: &Object) -> bool {
         self.0.iter().all(|(path, is_equal, wanted)| {
             let value = match &**path {
-                "metadata.name" => &object.key.name,
-                "metadata.namespace" => &object.key.namespace,
+                NAME => &object.key.name,
+                NAMESPACE => &object.key.namespace,
                 _ => object.fields.iter().find(|(name, _)| name == path).map_or(wanted, |(_, value)| value),
             };
             (value == wanted) == *is_equal
@@ -216,15 +214,12 @@ impl Fields {
 
     /// The one name that is wanted, if it is so: then there is no need to look at others.
     pub(crate) fn name(&self) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|(path, is_equal, _)| path == "metadata.name" && *is_equal)
-            .map(|(.., name)| &**name)
+        self.0.iter().find(|(path, is_equal, _)| path == NAME && *is_equal).map(|(.., name)| &**name)
     }
 
     /// Only the object of this name.
     pub(crate) fn and_name(mut self, name: &str) -> Fields {
-        self.0.push(("metadata.name".into(), true, name.into()));
+        self.0.push((NAME.into(), true, name.into()));
         self
     }
 }

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::kinds::{Bucket, Kind};
+use crate::kinds::{Bucket, Kind, select};
 
 /// Changes of one bucket that are kept. More than a watch falls behind while it is read at all; a burst of some thousand
 /// creates must not end it.
@@ -114,7 +114,7 @@ impl Object {
             uid: text(&metadata["uid"]),
             revision,
             labels: labels.map(|(name, value)| (name.clone(), text(value))).collect(),
-            fields: kind.selectable.iter().map(|path| (*path, field(value, path))).collect(),
+            fields: kind.selectable.iter().map(|path| (*path, select::field(value, path))).collect(),
             owners: owners.map(Owner::new).collect(),
             is_deleting: metadata["deletionTimestamp"].is_string(),
             api_version: text(&value["apiVersion"]),
@@ -140,15 +140,6 @@ impl Owner {
             is_controller: is("controller"),
             blocks: is("blockOwnerDeletion"),
         }
-    }
-}
-
-/// The value at a path such as `spec.nodeName` as a selector sees it: what is missing is empty.
-fn field(value: &Value, path: &str) -> String {
-    match path.split('.').fold(value, |value, name| &value[name]) {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }
 

@@ -28,7 +28,6 @@ pub(super) async fn one(call: &Call<'_>) -> Result<Reply, ApiError> {
 /// DELETE of a collection.
 pub(super) async fn many(call: &Call<'_>) -> Result<Reply, ApiError> {
     let options = options(call)?;
-    call.query.fields.check(&call.kind)?;
     let objects: Vec<_> = {
         let state = call.plane.lock();
         let all = state.storage.iter(&call.kind.bucket, call.target.namespace.as_deref());

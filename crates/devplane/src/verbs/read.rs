@@ -28,7 +28,6 @@ pub(super) fn get(call: &Call<'_>) -> Result<Reply, ApiError> {
 /// GET of a collection.
 pub(super) fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let query = &call.query;
-    query.fields.check(&call.kind)?;
     let token = if query.r#continue.is_empty() { None } else { Some(read_token(&query.r#continue)?) };
     let (page, revision, now) = {
         let state = call.plane.lock();

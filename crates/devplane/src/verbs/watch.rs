@@ -54,7 +54,6 @@ pub(crate) struct Watch {
 /// GET of a collection with `watch`.
 pub(super) fn start(call: &Call<'_>) -> Result<Reply, ApiError> {
     let mut query = call.query.clone();
-    query.fields.check(&call.kind)?;
     if let Some(name) = &call.target.name {
         query.fields = query.fields.and_name(name);
     }
