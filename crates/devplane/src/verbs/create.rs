@@ -1,7 +1,5 @@
 //! Creating. Never here: rules of single kinds.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use super::{Call, Reply, changes};
@@ -154,9 +152,9 @@ fn store(call: &Call<'_>, value: &Value) -> Result<Value, ApiError> {
 
 fn check_alive(call: &Call<'_>, state: &State, name: &str) -> Result<(), ApiError> {
     let namespace = call.namespace();
-    let namespaces: crate::kinds::Bucket = Arc::from("/namespaces");
+    let namespaces = &state.kinds.resource("", "v1", "namespaces").expect("the core has namespaces").bucket;
     let key = Key { namespace: String::new(), name: namespace.into() };
-    let Some(found) = state.storage.get(&namespaces, &key) else {
+    let Some(found) = state.storage.get(namespaces, &key) else {
         let named = crate::status::Named { kind: "namespaces", group: "", name: namespace };
         return Err(ApiError::not_found(named));
     };
