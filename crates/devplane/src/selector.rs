@@ -1,5 +1,7 @@
 //! Selectors of lists and watches: the text forms, and what they match. Never here: where labels and fields come from.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use crate::kinds::{Kind, Selected};
@@ -82,6 +84,27 @@ impl Labels {
                 Test::Below(limit) => number().is_some_and(|number| number < *limit),
             }
         })
+    }
+}
+
+impl fmt::Display for Labels {
+    /// The text form, as the scale of a workload carries it: sorted by key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut sorted: Vec<&Label> = self.0.iter().collect();
+        sorted.sort_by(|a, b| a.key.cmp(&b.key));
+        for (at, Label { key, test }) in sorted.into_iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            match test {
+                Test::In(values) if values.len() == 1 => write!(f, "{comma}{key}={}", values[0])?,
+                Test::In(values) => write!(f, "{comma}{key} in ({})", values.join(","))?,
+                Test::NotIn(values) => write!(f, "{comma}{key} notin ({})", values.join(","))?,
+                Test::Exists => write!(f, "{comma}{key}")?,
+                Test::Absent => write!(f, "{comma}!{key}")?,
+                Test::Above(limit) => write!(f, "{comma}{key}>{limit}")?,
+                Test::Below(limit) => write!(f, "{comma}{key}<{limit}")?,
+            }
+        }
+        Ok(())
     }
 }
 

@@ -9,7 +9,8 @@ use support::World;
 #[test]
 fn a_watch_ends_when_its_time_is_up() {
     let world = World::new();
-    let mut watch = world.watch("/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=5&resourceVersion=0");
+    let mut watch =
+        world.watch("/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=5&resourceVersion=0");
     assert_eq!(watch.take(), None, "nothing is there, and it goes on");
     world.pass(4);
     assert!(!watch.has_ended());

@@ -9,6 +9,7 @@ use super::{Call, Reply, shown_value};
 use crate::kinds::Scale;
 use crate::negotiate::{self, Form, PatchType};
 use crate::patch;
+use crate::selector::Labels;
 use crate::status::ApiError;
 
 /// A request for the scale of an object.
@@ -67,9 +68,13 @@ fn patched(call: &Call<'_>, mut scale: Value) -> Result<Value, ApiError> {
 fn scale(paths: &Scale, value: &Value) -> Value {
     let metadata = &value["metadata"];
     let mut status = json!({ "replicas": get(value, &paths.status_replicas).as_i64().unwrap_or(0) });
-    if let Some(selector) = paths.selector.as_deref().and_then(|path| get(value, path).as_str())
-        && !selector.is_empty()
-    {
+    let selector = paths.selector.as_deref().map_or(&Value::Null, |path| get(value, path));
+    let selector = match selector {
+        Value::String(text) => text.clone(),
+        // A workload of Kubernetes has its selector as an object.
+        other => Labels::of_object(other).unwrap_or_default().to_string(),
+    };
+    if !selector.is_empty() {
         status["selector"] = selector.into();
     }
     let mut kept = json!({});
