@@ -12,7 +12,7 @@ use crate::storage::Key;
 use crate::{admit, strategy};
 
 /// How long the first part of a generated name may be: five characters follow. Source: the API of Kubernetes.
-const GENERATE_LIMIT: usize = 253 - 5;
+const GENERATE_LIMIT: usize = 63 - 5;
 
 /// How often a generated name is tried anew when it is taken. Source: the API server of Kubernetes.
 const GENERATE_TRIES: usize = 8;
