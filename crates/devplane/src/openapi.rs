@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use crate::kinds::{COMPONENTS, Kind, Kinds, component};
+use crate::kinds::{Kind, Kinds, component, components};
 
 /// How one component names another.
 const REFERENCE: &str = "#/components/schemas/";
@@ -108,7 +108,7 @@ fn document(kinds: &[&Kind]) -> Value {
             continue;
         }
         let schema =
-            own.get(&name).or_else(|| COMPONENTS.get(&name)).expect("what is referred to is described");
+            own.get(&name).or_else(|| components().get(&name)).expect("what is referred to is described");
         references(schema, &mut open);
         schemas.insert(name, schema.clone());
     }

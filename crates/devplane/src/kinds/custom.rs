@@ -4,21 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Column, Kind, Origin, Scale, Verb};
+use super::{CUSTOM_VERBS, Column, Kind, Origin, Scale};
 use crate::schema::{Schema, names};
 use crate::status::{Fault, FieldError};
-
-/// Everything may be done with objects of CRDs.
-const VERBS: &[Verb] = &[
-    Verb::Create,
-    Verb::Delete,
-    Verb::DeleteCollection,
-    Verb::Get,
-    Verb::List,
-    Verb::Patch,
-    Verb::Update,
-    Verb::Watch,
-];
 
 /// Types of columns, as the message lists them.
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
@@ -85,9 +73,10 @@ impl<'a> Definition<'a> {
             short_names: list("shortNames"),
             categories: list("categories"),
             namespaced: self.crd["spec"]["scope"] == "Namespaced",
-            verbs: VERBS,
+            verbs: CUSTOM_VERBS,
             has_status: version["subresources"]["status"].is_object(),
             scale: scale(&version["subresources"]["scale"]),
+            subresources: &[],
             schema: Arc::clone(schema),
             columns: columns(&version["additionalPrinterColumns"]),
             selectable: &[],

@@ -4,9 +4,10 @@ use serde_json::{Map, Value, json};
 
 use super::{LIST_META, OBJECT_META, component_name, reference};
 use crate::kinds::Kind;
-use crate::schema::{Checks, ListType, Schema, Type};
+use crate::schema::{Checks, ListType, Role, Schema};
 
 const API_VERSION: &str = "Version of the API that the object is written in.";
+const OF_METADATA: &str = "Name, labels and the like.";
 const KIND: &str = "Kind of the object.";
 
 /// The component of a kind.
@@ -14,7 +15,7 @@ pub(super) fn component(kind: &Kind) -> Value {
     let mut component = describe(&kind.schema);
     component["properties"]["apiVersion"] = json!({"type": "string", "description": API_VERSION});
     component["properties"]["kind"] = json!({"type": "string", "description": KIND});
-    component["properties"]["metadata"] = metadata(OBJECT_META, "Name, labels and the like.");
+    component["properties"]["metadata"] = metadata(OBJECT_META, OF_METADATA);
     component["type"] = "object".into();
     component["x-kubernetes-group-version-kind"] = names(kind, &kind.kind);
     component
@@ -45,12 +46,15 @@ fn metadata(component: &str, description: &str) -> Value {
 }
 
 fn describe(schema: &Schema) -> Value {
+    if schema.role == Role::Metadata {
+        return metadata(OBJECT_META, OF_METADATA);
+    }
     let mut keywords = Map::new();
     let mut set = |name: &str, value: Value| {
         keywords.insert(name.to_owned(), value);
     };
     if let Some(kind) = schema.kind {
-        set("type", type_name(kind).into());
+        set("type", kind.name().into());
     }
     if let Some(description) = &schema.description {
         set("description", description.as_str().into());
@@ -61,6 +65,8 @@ fn describe(schema: &Schema) -> Value {
     }
     if let Some(values) = &schema.additional {
         set("additionalProperties", describe(values));
+    } else if schema.forbids_additional {
+        set("additionalProperties", false.into());
     }
     if let Some(items) = &schema.items {
         set("items", describe(items));
@@ -74,19 +80,11 @@ fn describe(schema: &Schema) -> Value {
     for (name, value) in facts(schema) {
         set(name, value);
     }
+    if schema.int_or_string {
+        set("anyOf", json!([{"type": "integer"}, {"type": "string"}]));
+    }
     add_checks(&schema.checks, &mut keywords);
     keywords.into()
-}
-
-fn type_name(kind: Type) -> &'static str {
-    match kind {
-        Type::Object => "object",
-        Type::Array => "array",
-        Type::String => "string",
-        Type::Integer => "integer",
-        Type::Number => "number",
-        Type::Boolean => "boolean",
-    }
 }
 
 /// What Kubernetes adds to OpenAPI.
@@ -147,7 +145,7 @@ fn add_checks(checks: &Checks, keywords: &mut Map<String, Value>) {
     let others = [
         ("enum", (!checks.r#enum.is_empty()).then(|| checks.r#enum.clone().into())),
         ("format", checks.format.as_deref().map(Value::from)),
-        ("pattern", checks.pattern.as_ref().map(|pattern| pattern.as_str().into())),
+        ("pattern", checks.pattern.as_ref().map(|pattern| pattern.text.as_str().into())),
         ("not", checks.not.as_deref().map(describe)),
     ];
     let others = others.into_iter().filter_map(|(name, value)| Some((name, value?)));
