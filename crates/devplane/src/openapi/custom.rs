@@ -1,5 +1,7 @@
 //! The schema of a CRD as it is published. Never here: schemas of Kubernetes.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::{LIST_META, OBJECT_META, component_name, reference};
@@ -71,8 +73,10 @@ fn describe(schema: &Schema) -> Value {
     if let Some(items) = &schema.items {
         set("items", describe(items));
     }
-    if !schema.required.is_empty() {
-        set("required", json!(schema.required));
+    let of_embedded = ["apiVersion", "kind"].into_iter().filter(|_| schema.embedded_resource);
+    let required: BTreeSet<&str> = schema.required.iter().map(String::as_str).chain(of_embedded).collect();
+    if !required.is_empty() {
+        set("required", json!(required));
     }
     if let Some(default) = &schema.default {
         set("default", default.clone());

@@ -20,8 +20,9 @@ const DELETE: &[Parameter] = &[
     ("propagationPolicy", "string"),
 ];
 
+const WATCH: &[Parameter] = &[("allowWatchBookmarks", "boolean"), ("watch", "boolean")];
+
 const LIST: &[Parameter] = &[
-    ("allowWatchBookmarks", "boolean"),
     ("continue", "string"),
     ("fieldSelector", "string"),
     ("labelSelector", "string"),
@@ -30,7 +31,6 @@ const LIST: &[Parameter] = &[
     ("resourceVersionMatch", "string"),
     ("sendInitialEvents", "boolean"),
     ("timeoutSeconds", "integer"),
-    ("watch", "boolean"),
 ];
 
 /// The paths of a kind and what may be done at each.
@@ -67,7 +67,10 @@ pub(super) fn of_kind(kind: &Kind) -> Map<String, Value> {
     for other in kind.subresources.iter().chain(kind.scale.is_some().then_some(&SCALE)) {
         let name =
             component(other.group, other.version, other.kind).expect("the generated file has every kind");
-        let part = Part { component: name.into(), kind: names(other.group, other.version, other.kind) };
+        // A real API server names the kind of a CRD even where its scale is read.
+        let kind =
+            if kind.is_custom() { whole.kind.clone() } else { names(other.group, other.version, other.kind) };
+        let part = Part { component: name.into(), kind };
         add(&format!("{one}/{}", other.name), other.verbs, &part);
     }
     paths
@@ -89,7 +92,7 @@ fn operation(kind: &Kind, verb: Verb, part: &Part) -> Option<(String, Value)> {
     let any = |schema: &Value| json!({"content": {"*/*": {"schema": schema}}});
     let (method, action, parameters, body, answer) = match verb {
         Verb::Get => ("get", "get", Vec::new(), None, object),
-        Verb::List => ("get", "list", LIST.to_vec(), None, reference(&list_name(kind))),
+        Verb::List => ("get", "list", [LIST, WATCH].concat(), None, reference(&list_name(kind))),
         Verb::Create => ("post", "post", CREATE.to_vec(), Some(any(&object)), object),
         Verb::Update => ("put", "put", CREATE.to_vec(), Some(any(&object)), object),
         Verb::Patch => ("patch", "patch", [CREATE, &[FORCE]].concat(), Some(patches(kind)), object),
