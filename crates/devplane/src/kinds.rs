@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::schema::Schema;
 
-pub(crate) use built_in::{COMPONENTS, SCALE, component};
+pub(crate) use built_in::{SCALE, component, components};
 pub use built_in::{Served, served};
 pub(crate) use custom::kinds_of_crd;
 pub(crate) use select::Selected;

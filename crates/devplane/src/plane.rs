@@ -73,6 +73,7 @@ impl Plane {
             environment,
             timers: BTreeMap::new(),
             tokens: HashMap::new(),
+            documents: openapi::Documents::default(),
         };
         let plane = Plane { inner: Arc::new(Inner { state: Mutex::new(state), changed: Notify::new() }) };
         verbs::found(&plane);
@@ -184,12 +185,13 @@ impl Plane {
         if matches!(path, "/healthz" | "/livez" | "/readyz") {
             return Ok(Reply::text(200, "ok"));
         }
-        let state = self.lock();
+        let mut state = self.lock();
         if let Some((content_type, value)) = discovery::answer(&state.kinds, path, accept) {
             return Ok(Reply::json_as(content_type.into(), &value));
         }
-        match openapi::answer(&state.kinds, path) {
-            Some(value) => Ok(Reply::json_as("application/json".into(), &value)),
+        let State { documents, kinds, .. } = &mut *state;
+        match openapi::answer(documents, kinds, path) {
+            Some(text) => Ok(Reply::bytes(text)),
             None => Ok(Reply::no_path()),
         }
     }
@@ -241,7 +243,7 @@ impl Reply {
             builder = builder.header(header::RETRY_AFTER, seconds);
         }
         let body = match content {
-            verbs::Content::Text(text) => Full::new(Bytes::from(text)).boxed_unsync(),
+            verbs::Content::Text(text) => Full::new(text).boxed_unsync(),
             verbs::Content::Watch(watch) => watch.into_body(),
         };
         let response = builder.body(body);

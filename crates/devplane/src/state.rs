@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use crate::environment::{Environment, seconds};
 use crate::kinds::{Kind, Kinds};
 use crate::loops::Loops;
+use crate::openapi::Documents;
 use crate::plane::User;
 use crate::status::{ApiError, Named};
 use crate::storage::{Object, Storage};
@@ -33,6 +34,8 @@ pub(crate) struct State {
     pub timers: BTreeMap<(Timestamp, u64), Weak<Notify>>,
     /// Who may come in, and until when.
     pub tokens: HashMap<String, (User, Option<Timestamp>)>,
+    /// Schemas as clients are told them.
+    pub documents: Documents,
 }
 
 /// How dependents fare when their owner is deleted.

@@ -110,6 +110,13 @@ impl FieldError {
 
     fn body(&self) -> String {
         let (_, words) = self.fault.words();
+        if self.value.is_empty() {
+            return if self.detail.is_empty() {
+                words.to_owned()
+            } else {
+                format!("{words}: {}", self.detail)
+            };
+        }
         let shown = match self.fault {
             Fault::Required | Fault::Forbidden | Fault::TooLong => words.to_owned(),
             Fault::Invalid | Fault::TypeInvalid | Fault::Unsupported | Fault::TooMany | Fault::Duplicate => {

@@ -13,8 +13,10 @@ mod watch;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::Method;
-use serde_json::{Map, Value, json};
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::kinds::{Kind, Verb};
 use crate::negotiate::Form;
@@ -55,14 +57,14 @@ pub(crate) struct Reply {
 
 /// What an answer holds.
 pub(crate) enum Content {
-    Text(String),
+    Text(Bytes),
     Watch(watch::Watch),
 }
 
 impl Reply {
     /// An answer in JSON that is text already.
     pub(crate) fn json(code: u16, json: String) -> Reply {
-        let content = Content::Text(json);
+        let content = Content::Text(json.into());
         Reply {
             code,
             content_type: "application/json".into(),
@@ -70,6 +72,11 @@ impl Reply {
             retry_after_s: None,
             content,
         }
+    }
+
+    /// An answer in JSON that many get.
+    pub(crate) fn bytes(json: Bytes) -> Reply {
+        Reply { content: Content::Text(json), ..Reply::json(200, String::new()) }
     }
 
     /// An answer in JSON under another name.
@@ -194,24 +201,24 @@ impl Call<'_> {
     fn reply(&self, code: u16, value: &Value) -> Reply {
         let json = match self.form {
             Form::Object => value.to_string(),
-            Form::Metadata => partial(value, "PartialObjectMetadata").to_string(),
+            Form::Metadata => table::partial(value).to_string(),
             Form::Table => {
                 let revision = &value["metadata"]["resourceVersion"];
                 let metadata = json!({ "resourceVersion": revision });
-                let include = self.include();
-                let now = self.plane.lock().environment.now();
-                table::table(&self.kind, metadata, std::slice::from_ref(value), include, now).to_string()
+                let options = self.table_options(self.plane.lock().environment.now());
+                table::table(&self.kind, metadata, std::slice::from_ref(value), options).to_string()
             }
         };
         Reply::json(code, json)
     }
 
-    fn include(&self) -> Include {
-        match &*self.query.include_object {
+    fn table_options(&self, now: Timestamp) -> table::Options {
+        let include = match &*self.query.include_object {
             "None" => Include::None,
             "Object" => Include::Object,
             _ => Include::Metadata,
-        }
+        };
+        table::Options { include, with_columns: true, now }
     }
 
     /// Who is noted as the manager of what a request writes.
@@ -237,13 +244,4 @@ fn shown<'a>(kind: &Kind, object: &'a Object) -> Cow<'a, str> {
 fn shown_value(kind: &Kind, object: &Object) -> Value {
     let value = object.value();
     if object.api_version == kind.api_version() { value } else { kind.show(value) }
-}
-
-/// The metadata of an object alone.
-fn partial(value: &Value, kind: &str) -> Value {
-    let mut partial = Map::new();
-    partial.insert("kind".into(), kind.into());
-    partial.insert("apiVersion".into(), "meta.k8s.io/v1".into());
-    partial.insert("metadata".into(), value["metadata"].clone());
-    Value::Object(partial)
 }

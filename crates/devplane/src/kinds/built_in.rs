@@ -4,20 +4,29 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::{Kind, Origin, Scale, Subresource, Verb};
-use crate::schema::Schema;
+use crate::schema::Components;
 
-/// A component of OpenAPI for each type, by its name.
-pub(crate) static COMPONENTS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("built_in.json")).expect("the generated file is JSON")
+/// A component of OpenAPI for each type, as in a document.
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+    let schemas: Value =
+        serde_json::from_str(include_str!("built_in.json")).expect("the generated file is JSON");
+    json!({"components": {"schemas": schemas}})
 });
+
+/// The types of Kubernetes that are served and all that they consist of, by their names.
+pub(crate) fn components() -> &'static Map<String, Value> {
+    DOCUMENT["components"]["schemas"].as_object().expect("the generated file is an object")
+}
 
 /// All of them, with their schemas. They are made once and shared.
 pub(super) fn kinds() -> Vec<Arc<Kind>> {
-    static KINDS: LazyLock<Vec<Arc<Kind>>> =
-        LazyLock::new(|| ROWS.iter().map(|row| Arc::new(row.kind())).collect());
+    static KINDS: LazyLock<Vec<Arc<Kind>>> = LazyLock::new(|| {
+        let components = Components::new(&DOCUMENT);
+        ROWS.iter().map(|row| Arc::new(row.kind(&components))).collect()
+    });
     KINDS.clone()
 }
 
@@ -57,7 +66,7 @@ pub fn served() -> Vec<Served> {
 /// The name of the component that describes a kind.
 pub(crate) fn component(group: &str, version: &str, kind: &str) -> Option<&'static str> {
     static NAMES: LazyLock<BTreeMap<[&'static str; 3], &'static str>> = LazyLock::new(|| {
-        let kinds = COMPONENTS.iter().flat_map(|(name, schema)| {
+        let kinds = components().iter().flat_map(|(name, schema)| {
             let kinds = schema["x-kubernetes-group-version-kind"].as_array().into_iter().flatten();
             kinds.map(move |kind| (["group", "version", "kind"].map(|part| text(&kind[part])), name.as_str()))
         });
@@ -88,7 +97,7 @@ struct Row {
 }
 
 impl Row {
-    fn kind(&self) -> Kind {
+    fn kind(&self, components: &Components<'_>) -> Kind {
         let (kind, group) = (self.kind.to_owned(), self.group.to_owned());
         let name = component(self.group, self.version, self.kind).expect("the generated file has every kind");
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
@@ -104,7 +113,7 @@ impl Row {
             has_status: self.has_status,
             scale: self.has_scale.then(scale),
             subresources: self.subresources,
-            schema: schema(name),
+            schema: components.schema(name).expect("the component has just been found"),
             columns: Vec::new(),
             selectable: self.selectable,
             bucket: self.bucket(),
@@ -121,11 +130,6 @@ impl Row {
             group => format!("{}.{group}", self.plural).into(),
         }
     }
-}
-
-fn schema(name: &str) -> Arc<Schema> {
-    let _ = name;
-    Arc::default()
 }
 
 /// Of every kind here that can be scaled; `selector` is that of labels, an object.

@@ -19,7 +19,7 @@ pub(super) const SELECTABLE: &[&str] = &[
 ];
 
 /// The group of the other form.
-pub(super) const GROUP: &str = "events.k8s.io";
+pub(crate) const GROUP: &str = "events.k8s.io";
 
 /// Fields that have another name in `events.k8s.io`: theirs, then the core's.
 const NAMES: [(&str, &str); 7] = [

@@ -56,51 +56,12 @@ pub(super) fn check_type(call: &Call<'_>, value: &mut Value) -> Result<(), ApiEr
     Ok(())
 }
 
-/// Refuses metadata of a wrong shape, which nothing after this expects.
+/// Refuses what the programs of Kubernetes could not even decode; nothing after this expects it.
 pub(super) fn check_shape(call: &Call<'_>, value: &Value) -> Result<(), ApiError> {
-    let metadata = &value["metadata"];
-    let bad = |path: &str| {
-        let kind = &call.kind;
-        let message = format!(
-            "{} in version \"{}\" cannot be handled as a {}: json: cannot unmarshal the value of {path}",
-            kind.kind, kind.version, kind.kind
-        );
-        Err(ApiError::bad_request(message))
-    };
-    if !(metadata.is_null() || metadata.is_object()) {
-        return bad("metadata");
-    }
-    for field in [
-        "name",
-        "generateName",
-        "namespace",
-        "resourceVersion",
-        "uid",
-        "deletionTimestamp",
-        "creationTimestamp",
-    ] {
-        if !(metadata[field].is_null() || metadata[field].is_string()) {
-            return bad(&format!("metadata.{field}"));
-        }
-    }
-    for field in ["labels", "annotations"] {
-        let is_map = metadata[field].as_object().is_some_and(|map| map.values().all(Value::is_string));
-        if !(metadata[field].is_null() || is_map) {
-            return bad(&format!("metadata.{field}"));
-        }
-    }
-    let owners = metadata["ownerReferences"].as_array();
-    if !(metadata["ownerReferences"].is_null()
-        || owners.is_some_and(|list| list.iter().all(Value::is_object)))
-    {
-        return bad("metadata.ownerReferences");
-    }
-    let finalizers = metadata["finalizers"].as_array();
-    if !(metadata["finalizers"].is_null() || finalizers.is_some_and(|list| list.iter().all(Value::is_string)))
-    {
-        return bad("metadata.finalizers");
-    }
-    Ok(())
+    call.kind.schema.decode(value).map_err(|why| {
+        let prefix = if call.kind.is_custom() { String::new() } else { decoding(call) };
+        ApiError::bad_request(format!("{prefix}{why}"))
+    })
 }
 
 /// Refuses or drops the fields that the schema does not know. Returns warnings about them.
@@ -145,18 +106,9 @@ pub(super) fn validate(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Res
         None => metadata::check(kind, new),
         Some(old) => metadata::check_update(kind, old, new),
     };
-    let found = kind.schema.check(new, old);
-    if !kind.is_custom()
-        && let Some(error) = found.iter().find(|error| error.fault == crate::status::Fault::TypeInvalid)
-    {
-        // What a client of a built-in kind sends is decoded into a type before anything is validated.
-        return Err(ApiError::bad_request(format!(
-            "{}json: cannot unmarshal the value of {}",
-            decoding(call),
-            error.path
-        )));
+    if kind.is_custom() {
+        errors.extend(kind.schema.check(new, old));
     }
-    errors.extend(found);
     errors.extend(strategy::check(kind, old, new));
     if errors.is_empty() {
         return Ok(());

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use super::{Call, Reply, partial, shown, shown_value};
+use super::{Call, Reply, shown, shown_value};
 use crate::negotiate::Form;
 use crate::status::ApiError;
 use crate::storage::{Key, Object, Page};
@@ -65,15 +65,9 @@ fn list_text(call: &Call<'_>, metadata: Value, page: &Page, now: jiff::Timestamp
     let values = || page.objects.iter().map(|object| shown_value(kind, object));
     match call.form {
         Form::Table => {
-            table::table(kind, metadata, &values().collect::<Vec<_>>(), call.include(), now).to_string()
+            table::table(kind, metadata, &values().collect::<Vec<_>>(), call.table_options(now)).to_string()
         }
-        Form::Metadata => json!({
-            "kind": "PartialObjectMetadataList",
-            "apiVersion": "meta.k8s.io/v1",
-            "metadata": metadata,
-            "items": values().map(|value| partial(&value, "PartialObjectMetadata")).collect::<Vec<_>>(),
-        })
-        .to_string(),
+        Form::Metadata => table::partial_list(metadata, &values().collect::<Vec<_>>()).to_string(),
         Form::Object => {
             let size: usize = page.objects.iter().map(|object| object.json.len() + 1).sum();
             let mut text = String::with_capacity(size + 256);

@@ -11,14 +11,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::{Call, Content, Reply, partial, read, shown, shown_value};
+use super::{Call, Content, Reply, read, shown, shown_value};
 use crate::kinds::Kind;
 use crate::negotiate::Form;
 use crate::plane::{Body, Plane};
 use crate::query::Query;
 use crate::status::ApiError;
 use crate::storage::{Change, Compacted, Object};
-use crate::table::{self, Include};
+use crate::table;
 
 /// Changes that are sent at once. Enough to be cheap, few enough to hold the lock shortly.
 const BATCH: usize = 256;
@@ -36,7 +36,7 @@ pub(crate) struct Watch {
     namespace: Option<String>,
     query: Query,
     form: Form,
-    include: Include,
+    table: table::Options,
     /// Everything up to this revision was sent.
     cursor: u64,
     /// What was there at the beginning, and is still to be sent.
@@ -78,7 +78,7 @@ pub(super) fn start(call: &Call<'_>) -> Result<Reply, ApiError> {
         kind: call.kind.clone(),
         namespace: call.target.namespace.clone(),
         form: call.form,
-        include: call.include(),
+        table: call.table_options(now),
         cursor: if wants_initial || from == 0 { current } else { from },
         initial,
         owes_end_of_list: query.send_initial_events == Some(true),
@@ -226,16 +226,14 @@ impl Watch {
     fn event_of(&mut self, what: &str, value: &Value, now: Timestamp) -> String {
         match self.form {
             Form::Object => line(what, &value.to_string()),
-            Form::Metadata => line(what, &partial(value, "PartialObjectMetadata").to_string()),
+            Form::Metadata => line(what, &table::partial(value).to_string()),
             Form::Table => {
                 let metadata = json!({ "resourceVersion": value["metadata"]["resourceVersion"] });
                 let rows = std::slice::from_ref(value);
-                let mut table = table::table(&self.kind, metadata, rows, self.include, now);
-                if std::mem::replace(&mut self.has_columns, true) {
-                    // Columns are told once; the field has to be there.
-                    table["columnDefinitions"] = Value::Null;
-                }
-                line(what, &table.to_string())
+                // Columns are told once.
+                let with_columns = !std::mem::replace(&mut self.has_columns, true);
+                let options = table::Options { with_columns, now, ..self.table };
+                line(what, &table::table(&self.kind, metadata, rows, options).to_string())
             }
         }
     }
