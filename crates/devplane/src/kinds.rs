@@ -8,6 +8,8 @@ pub(crate) mod select;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::schema::Schema;
 
 pub(crate) use built_in::{SCALE, component, components};
@@ -157,13 +159,6 @@ impl Kinds {
         self.all().find(|kind| kind.plural == plural && kind.group == group && kind.version == version)
     }
 
-    /// The kind whose form the bucket of a kind holds. Events of `events.k8s.io` are kept as those of the core: see
-    /// [`event`].
-    pub(crate) fn stored<'a>(&'a self, kind: &'a Arc<Kind>) -> &'a Arc<Kind> {
-        let core = || self.resource("", "v1", "events").expect("the core has events");
-        if kind.group == event::GROUP { core() } else { kind }
-    }
-
     /// The kind of an object.
     pub(crate) fn of_object(&self, api_version: &str, kind: &str) -> Option<&Arc<Kind>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -190,5 +185,27 @@ impl Kind {
     /// Whether a CRD brought it.
     pub(crate) fn is_custom(&self) -> bool {
         self.origin != Origin::BuiltIn
+    }
+}
+
+impl Kind {
+    /// An object that is stored in another form, in the one of this kind.
+    pub(crate) fn show(&self, mut stored: Value) -> Value {
+        if self.group == event::GROUP {
+            event::from_stored(&mut stored);
+        } else {
+            stored["apiVersion"] = self.api_version().into();
+        }
+        stored
+    }
+
+    /// An object of this kind in the form that is stored.
+    pub(crate) fn keep(&self, mut shown: Value) -> Value {
+        if self.group == event::GROUP {
+            event::to_stored(&mut shown);
+        } else if self.plural == "events" && !self.is_custom() {
+            event::complete(&mut shown);
+        }
+        shown
     }
 }

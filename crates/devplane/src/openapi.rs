@@ -6,7 +6,6 @@ mod paths;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
-use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::kinds::{Kind, Kinds, component, components};
@@ -31,13 +30,13 @@ pub(crate) struct Documents {
 
 #[derive(Clone)]
 struct Document {
-    text: Bytes,
+    text: Arc<str>,
     /// Clients keep a document for good under its path and this.
     hash: String,
 }
 
 /// The answer to a GET of `/openapi/v3` or `/openapi/v3/...`, which is JSON, `None` where there is no such path.
-pub(crate) fn answer(documents: &mut Documents, kinds: &Kinds, path: &str) -> Option<Bytes> {
+pub(crate) fn answer(documents: &mut Documents, kinds: &Kinds, path: &str) -> Option<Arc<str>> {
     let rest = path.strip_prefix("/openapi/v3")?;
     if documents.generation != Some(kinds.generation) {
         let custom = kinds.all().filter(|kind| kind.is_custom());
@@ -51,7 +50,7 @@ pub(crate) fn answer(documents: &mut Documents, kinds: &Kinds, path: &str) -> Op
     Some(document.text.clone())
 }
 
-fn index(documents: &Documents) -> Bytes {
+fn index(documents: &Documents) -> Arc<str> {
     let paths: Map<String, Value> = built_in()
         .iter()
         .chain(&documents.custom)

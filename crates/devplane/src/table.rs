@@ -1,4 +1,4 @@
-//! Objects as rows: what `kubectl get` shows. Also objects without all but their metadata. Never here: what is in a list.
+//! Objects as rows: what `kubectl get` shows. Never here: what is in a list.
 
 mod age;
 mod built_in;
@@ -24,40 +24,24 @@ pub(crate) enum Include {
     Object,
 }
 
-/// How a table is made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Options {
-    pub include: Include,
-    /// Off for all but the first event of a watch.
-    pub with_columns: bool,
-    /// What ages are counted to.
-    pub now: Timestamp,
-}
-
 /// The `Table` (meta.k8s.io/v1) of some objects in the form of their kind. `metadata` is that of the list, or of the one
-/// object without all but its revision.
-pub(crate) fn table(kind: &Kind, metadata: Value, objects: &[Value], options: Options) -> Value {
+/// object without all but its revision. Ages are counted to `now`.
+pub(crate) fn table(
+    kind: &Kind,
+    metadata: Value,
+    objects: &[Value],
+    include: Include,
+    now: Timestamp,
+) -> Value {
     let columns = Columns::of(kind);
-    let rows: Vec<Value> = objects.iter().map(|object| row(&columns, object, options)).collect();
-    let headings = if options.with_columns { columns.headings() } else { Value::Null };
+    let rows: Vec<Value> = objects.iter().map(|object| columns.row(object, include, now)).collect();
     json!({
         "kind": "Table",
         "apiVersion": API_VERSION,
         "metadata": metadata,
-        "columnDefinitions": headings,
+        "columnDefinitions": columns.headings(),
         "rows": rows,
     })
-}
-
-/// An object without all but its metadata.
-pub(crate) fn partial(object: &Value) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": API_VERSION, "metadata": object["metadata"]})
-}
-
-/// A list of objects without all but their metadata.
-pub(crate) fn partial_list(metadata: Value, objects: &[Value]) -> Value {
-    let items: Vec<Value> = objects.iter().map(partial).collect();
-    json!({"kind": "PartialObjectMetadataList", "apiVersion": API_VERSION, "metadata": metadata, "items": items})
 }
 
 /// The columns of a kind.
@@ -84,6 +68,19 @@ impl Columns {
         }
     }
 
+    fn row(&self, object: &Value, include: Include, now: Timestamp) -> Value {
+        let shown = match include {
+            Include::None => Value::Null,
+            Include::Metadata => partial(object),
+            Include::Object => object.clone(),
+        };
+        let mut row = json!({"cells": self.cells(object, now), "object": shown});
+        if let Some(conditions) = self.conditions(object) {
+            row["conditions"] = conditions;
+        }
+        row
+    }
+
     fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         match self {
             Columns::BuiltIn(layout) => (layout.cells)(object, now),
@@ -105,17 +102,9 @@ impl Columns {
     }
 }
 
-fn row(columns: &Columns, object: &Value, options: Options) -> Value {
-    let shown = match options.include {
-        Include::None => Value::Null,
-        Include::Metadata => partial(object),
-        Include::Object => object.clone(),
-    };
-    let mut row = json!({"cells": columns.cells(object, options.now), "object": shown});
-    if let Some(conditions) = columns.conditions(object) {
-        row["conditions"] = conditions;
-    }
-    row
+/// An object without all but its metadata.
+fn partial(object: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": API_VERSION, "metadata": object["metadata"]})
 }
 
 /// A column as a table names it.

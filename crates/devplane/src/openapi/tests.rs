@@ -50,7 +50,7 @@ fn widgets() -> Kind {
 }
 
 fn read(documents: &mut Documents, kinds: &Kinds, path: &str) -> Option<Value> {
-    answer(documents, kinds, path).map(|text| serde_json::from_slice(&text).unwrap())
+    answer(documents, kinds, path).map(|text| serde_json::from_str(&text).unwrap())
 }
 
 #[test]

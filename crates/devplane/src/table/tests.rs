@@ -25,10 +25,6 @@ fn stamp(value: &mut Value) {
     }
 }
 
-fn options(include: Include) -> Options {
-    Options { include, with_columns: true, now: now() }
-}
-
 #[test]
 fn cells_are_those_of_a_real_server() {
     let kinds = Kinds::new();
@@ -40,7 +36,7 @@ fn cells_are_those_of_a_real_server() {
         object["metadata"]["name"] = "NAME".into();
         object["metadata"]["creationTimestamp"] = "ago:300".into();
         stamp(&mut object);
-        let table = table(kind, json!({}), &[object], options(Include::None));
+        let table = table(kind, json!({}), &[object], Include::None, now());
         assert_eq!(table["rows"][0]["cells"], case["cells"], "{name}: {}", case["about"]);
         let columns = table["columnDefinitions"].as_array().unwrap().len();
         assert_eq!(columns, case["cells"].as_array().unwrap().len(), "{name}");
@@ -53,7 +49,7 @@ fn columns_are_those_of_a_real_server() {
     let kinds = Kinds::new();
     let kind = |group: &str, plural: &str| kinds.resource(group, "v1", plural).unwrap();
     let columns = |group: &str, plural: &str| {
-        let table = table(kind(group, plural), json!({}), &[], options(Include::None));
+        let table = table(kind(group, plural), json!({}), &[], Include::None, now());
         let line = |column: &Value| {
             let field = |name: &str| column[name].as_str().unwrap().to_owned();
             format!("{}/{}/{}/{}", field("name"), field("type"), field("format"), column["priority"])
@@ -91,7 +87,7 @@ fn a_row_carries_of_its_object_what_was_asked_for() {
     ];
     for (include, expected) in rows {
         let table =
-            table(kind, json!({"resourceVersion": "7"}), std::slice::from_ref(&object), options(include));
+            table(kind, json!({"resourceVersion": "7"}), std::slice::from_ref(&object), include, now());
         assert_eq!(
             table["rows"],
             json!([{"cells": ["n", "Active", "<unknown>"], "object": expected}]),
@@ -99,22 +95,14 @@ fn a_row_carries_of_its_object_what_was_asked_for() {
         );
         assert_eq!(table["metadata"], json!({"resourceVersion": "7"}));
     }
-    assert_eq!(
-        partial_list(json!({}), &[object]),
-        json!({
-            "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {}, "items": [partial],
-        })
-    );
 }
 
 #[test]
-fn later_events_of_a_watch_do_without_columns() {
+fn clients_learn_that_a_pod_has_ended() {
     let kinds = Kinds::new();
     let kind = kinds.resource("", "v1", "pods").unwrap();
     let object = json!({"metadata": {"name": "p"}, "status": {"phase": "Succeeded"}});
-    let options = Options { with_columns: false, ..options(Include::None) };
-    let table = table(kind, json!({}), &[object], options);
-    assert_eq!(table["columnDefinitions"], Value::Null);
+    let table = table(kind, json!({}), &[object], Include::None, now());
     assert_eq!(table["rows"][0]["conditions"][0]["reason"], "Succeeded");
 }
 
@@ -129,7 +117,7 @@ fn an_event_looks_the_same_in_both_of_its_groups() {
     event::from_stored(&mut shown);
     let cells = |group: &str, object: &Value| {
         let kind = kinds.resource(group, "v1", "events").unwrap();
-        let table = table(kind, json!({}), std::slice::from_ref(object), options(Include::None));
+        let table = table(kind, json!({}), std::slice::from_ref(object), Include::None, now());
         table["rows"][0]["cells"].clone()
     };
     assert_eq!(cells("", &stored), cells("events.k8s.io", &shown));
