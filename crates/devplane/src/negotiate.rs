@@ -17,12 +17,12 @@ pub(crate) enum Form {
 
 impl Form {
     /// The first form in an `Accept` header that we can make.
-    pub(crate) fn of(accept: &str) -> Result<Form, ApiError> {
+    pub(crate) fn of(accept: &str, is_list: bool) -> Result<Form, ApiError> {
         let accept = accept.trim();
         if accept.is_empty() {
             return Ok(Form::Object);
         }
-        accept.split(',').find_map(one).ok_or_else(|| {
+        accept.split(',').find_map(|part| one(part, is_list)).ok_or_else(|| {
             ApiError::new(
                 406,
                 "NotAcceptable",
@@ -32,7 +32,7 @@ impl Form {
     }
 }
 
-fn one(part: &str) -> Option<Form> {
+fn one(part: &str, is_list: bool) -> Option<Form> {
     let mut words = part.split(';').map(str::trim);
     let media = words.next()?;
     if !matches!(media, "application/json" | "*/*" | "application/*" | "") {
@@ -51,7 +51,8 @@ fn one(part: &str) -> Option<Form> {
         "" => Some(Form::Object),
         _ if group != "meta.k8s.io" || version != "v1" => None,
         "Table" => Some(Form::Table),
-        "PartialObjectMetadata" | "PartialObjectMetadataList" => Some(Form::Metadata),
+        "PartialObjectMetadata" if !is_list => Some(Form::Metadata),
+        "PartialObjectMetadataList" if is_list => Some(Form::Metadata),
         _ => None,
     }
 }
@@ -132,11 +133,12 @@ mod tests {
             ("*/*", Some(Form::Object)),
             (kubectl, Some(Form::Table)),
             ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", Some(Form::Metadata)),
+            ("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", None),
             ("application/vnd.kubernetes.protobuf,application/json", Some(Form::Object)),
             ("application/vnd.kubernetes.protobuf", None),
             ("application/json;as=Table;v=v9;g=meta.k8s.io", None),
         ] {
-            assert_eq!(Form::of(accept).ok(), wanted, "{accept}");
+            assert_eq!(Form::of(accept, false).ok(), wanted, "{accept}");
         }
     }
 }

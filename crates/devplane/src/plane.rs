@@ -162,13 +162,14 @@ impl Plane {
         };
         let mut query = Query::parse(uri.query().unwrap_or_default())?;
         query.fields = query.fields.bind(&kind)?;
+        let is_list = method == Method::GET && target.name.is_none() && !query.is_watch;
         let call = Call {
             plane: self,
             api_version: kind.api_version(),
             kind,
             target,
             query,
-            form: Form::of(text(header::ACCEPT))?,
+            form: Form::of(text(header::ACCEPT), is_list)?,
             user,
             agent: text(header::USER_AGENT),
             content_type: text(header::CONTENT_TYPE),
@@ -180,7 +181,9 @@ impl Plane {
     /// Paths that are no resources: health, version, discovery, schemas.
     fn beside_resources(&self, method: &Method, path: &str, accept: &str) -> Result<Reply, ApiError> {
         if method != Method::GET && method != Method::HEAD {
-            return Ok(Reply::no_path());
+            let is_known =
+                path == "/version" || discovery::answer(&self.lock().kinds, path, accept).is_some();
+            return if is_known { Err(verbs::not_allowed()) } else { Ok(Reply::no_path()) };
         }
         if matches!(path, "/healthz" | "/livez" | "/readyz") {
             return Ok(Reply::text(200, "ok"));
@@ -192,8 +195,19 @@ impl Plane {
         let State { documents, kinds, .. } = &mut *state;
         match openapi::answer(documents, kinds, path) {
             Some(text) => Ok(Reply::bytes(text)),
+            // A version that a group does not have is told apart from a group that is not there.
+            None if is_version(&state.kinds, path) => Err(ApiError::no_path()),
             None => Ok(Reply::no_path()),
         }
+    }
+}
+
+/// Whether a path is that of a version of a group that is served.
+fn is_version(kinds: &Kinds, path: &str) -> bool {
+    match path.trim_start_matches('/').split('/').collect::<Vec<_>>()[..] {
+        ["api", _] => true,
+        ["apis", group, _] => kinds.all().any(|kind| kind.group == group),
+        _ => false,
     }
 }
 

@@ -69,7 +69,15 @@ impl Query {
             "fieldManager" => self.manager = manager(value)?,
             "fieldValidation" => self.validation = validation(value)?,
             "force" => self.force = Some(is_true(value)),
-            "includeObject" => self.include_object = value.into(),
+            "includeObject" if matches!(value, "" | "None" | "Metadata" | "Object") => {
+                self.include_object = value.into()
+            }
+            "includeObject" => {
+                return Err(ApiError::bad_request(format!(
+                    "Unable to convert to Table as requested: includeObject: Invalid value: {value:?}: must be \
+                     'Metadata', 'Object', 'None', or empty"
+                )));
+            }
             "gracePeriodSeconds" => self.delete.grace_s = value.parse().ok(),
             "propagationPolicy" => self.delete.propagation = Some(propagation(value)?),
             "orphanDependents" => {

@@ -152,7 +152,7 @@ pub(crate) async fn answer(call: Call<'_>, method: &Method) -> Result<Reply, Api
     }
 }
 
-fn not_allowed() -> ApiError {
+pub(crate) fn not_allowed() -> ApiError {
     ApiError::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
 }
 
@@ -216,6 +216,7 @@ impl Call<'_> {
         let include = match &*self.query.include_object {
             "None" => Include::None,
             "Object" => Include::Object,
+            // Others were refused when the request came in.
             _ => Include::Metadata,
         };
         table::Options { include, with_columns: true, now }

@@ -250,15 +250,14 @@ impl Watch {
             Form::Metadata => json!({
                 "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
             }),
-            Form::Table => json!({
-                "kind": "Table",
-                "apiVersion": "meta.k8s.io/v1",
-                "metadata": { "resourceVersion": self.cursor.to_string() },
-                "columnDefinitions": null,
-                "rows": [{ "cells": [], "object": {
-                    "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-                } }],
-            }),
+            Form::Table => {
+                let object = json!({
+                    "kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata,
+                });
+                let list = json!({ "resourceVersion": self.cursor.to_string() });
+                let options = table::Options { with_columns: false, ..self.table };
+                table::table(&self.kind, list, &[object], options)
+            }
         };
         line("BOOKMARK", &object.to_string())
     }
