@@ -12,6 +12,7 @@ mod managed;
 mod openapi;
 mod patch;
 mod schema;
+mod selector;
 mod state;
 mod status;
 mod storage;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::environment::{Environment, seconds};
 use crate::kinds::{Kind, Kinds};
 use crate::loops::Loops;
+use crate::loops::crds::mark_ending;
 use crate::status::{ApiError, Named};
 use crate::storage::{Object, Storage};
 
@@ -81,12 +82,18 @@ impl State {
         if is_namespace(kind) && value["status"]["phase"] != "Terminating" {
             value["status"]["phase"] = "Terminating".into();
         }
+        if is_crd(kind) && !was_deleting {
+            mark_ending(&mut value, now);
+        }
+        if is_namespace(kind) || is_crd(kind) {
+            without_grace(&mut value);
+        }
         let waits = grace_s > 0 || has_finalizers(&value);
         if !waits {
             let gone = if options.dry_run { value } else { self.storage.remove(now, kind, value).value() };
             return Ok(Deleted::Gone(gone));
         }
-        if !was_deleting && let Some(generation) = value["metadata"]["generation"].as_i64() {
+        if !was_deleting && !is_crd(kind) && let Some(generation) = value["metadata"]["generation"].as_i64() {
             value["metadata"]["generation"] = (generation + 1).into();
         }
         if options.dry_run || !(changed || marked) {
@@ -178,6 +185,17 @@ fn grace(kind: &Kind, value: &Value, asked_s: Option<i64>) -> i64 {
 
 fn is_namespace(kind: &Kind) -> bool {
     kind.group.is_empty() && kind.plural == "namespaces"
+}
+
+fn is_crd(kind: &Kind) -> bool {
+    kind.group == "apiextensions.k8s.io" && kind.plural == "customresourcedefinitions"
+}
+
+/// Namespaces and CRDs do not name the grace that they were given.
+fn without_grace(value: &mut Value) {
+    if let Some(metadata) = value["metadata"].as_object_mut() {
+        metadata.remove("deletionGracePeriodSeconds");
+    }
 }
 
 /// Names in `metadata.finalizers`.
