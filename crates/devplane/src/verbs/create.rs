@@ -66,7 +66,8 @@ pub(super) async fn new_object(call: &Call<'_>, mut value: Value, owners: Owners
             Err(error) => return Err(error),
             Ok(value) => {
                 changes::settle(call);
-                return Ok(call.reply(201, &value).warn(warnings));
+                let more = metadata::warnings(&call.kind, None, &value);
+                return Ok(call.reply(201, &value).warn(warnings).warn(more));
             }
         }
     }
