@@ -5,6 +5,7 @@
 //! Never here: what is decided about machines; anything of the controllers.
 
 mod admit;
+mod audit;
 mod discovery;
 mod environment;
 mod kinds;
@@ -27,6 +28,7 @@ mod strategy;
 mod table;
 mod verbs;
 
+pub use audit::Audit;
 pub use environment::Environment;
 pub use kinds::{Served, served};
 pub use options::Options;
