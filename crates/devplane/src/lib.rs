@@ -6,6 +6,7 @@
 
 mod discovery;
 mod environment;
+mod eviction;
 mod kinds;
 mod loops;
 mod managed;
