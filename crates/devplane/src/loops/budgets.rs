@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::environment::seconds;
 use crate::kinds::Kind;
-use crate::selector::Selector;
+use crate::selector::Labels;
 use crate::storage::{Change, Key, Object, Owner};
 
 use super::World;
@@ -33,7 +33,7 @@ pub(super) struct Budgets {
 
 #[derive(Default)]
 struct Budget {
-    selector: Option<Selector>,
+    selector: Option<Labels>,
     /// What counts about the pods that it selects, by name.
     pods: BTreeMap<String, Pod>,
     due: Option<Timestamp>,
@@ -96,7 +96,7 @@ impl Budgets {
             }
             return;
         }
-        let selector = Selector::parse(&change.now.value()["spec"]["selector"]);
+        let selector = Labels::of_object(&change.now.value()["spec"]["selector"]);
         let names = self.all.entry(key.namespace.clone()).or_default();
         let is_new = !names.contains_key(&key.name);
         let budget = names.entry(key.name.clone()).or_default();

@@ -21,8 +21,9 @@ mod tests;
 mod views;
 pub(crate) mod writes;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
+use crate::options::Options;
 use crate::state::State;
 use crate::storage::Change;
 
@@ -33,38 +34,10 @@ pub(crate) use budgets::{set_allowed, sync_failure};
 /// Rounds of one call. A chain of owners takes a round for each of its links; what is not done then is due at once.
 const ROUNDS: usize = 256;
 
-/// What may differ from plane to plane.
-#[derive(Clone, Debug)]
-pub(crate) struct Options {
-    /// How long a node may be silent before it is Unknown.
-    pub node_grace: SignedDuration,
-    /// The same for a node that has never said how it is.
-    pub node_startup_grace: SignedDuration,
-    /// How long a pod stays whose node does not exist.
-    pub orphan_grace: SignedDuration,
-    /// How long an event is kept after it was last written.
-    pub event_age: SignedDuration,
-    /// The certificate authority that the ConfigMap `kube-root-ca.crt` of each namespace holds; without it there is none.
-    pub ca: Option<String>,
-}
-
-impl Default for Options {
-    /// What Kubernetes does by default.
-    fn default() -> Self {
-        Options {
-            node_grace: SignedDuration::from_secs(50),
-            node_startup_grace: SignedDuration::from_secs(60),
-            orphan_grace: SignedDuration::from_secs(40),
-            event_age: SignedDuration::from_hours(1),
-            ca: None,
-        }
-    }
-}
-
 /// What the loops remember between two steps.
 #[derive(Default)]
 pub(crate) struct Loops {
-    pub options: Options,
+    options: Options,
     catalogue: Catalogue,
     crds: crds::Crds,
     garbage: garbage::Garbage,

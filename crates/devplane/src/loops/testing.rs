@@ -11,9 +11,9 @@ use crate::environment::{Environment, seconds};
 use crate::kinds::{Kind, Kinds, Origin, Verb};
 use crate::schema::Schema;
 use crate::state::{DeleteOptions, Propagation, State};
-use crate::storage::{Key, Storage};
+use crate::storage::Key;
 
-use super::{Loops, Options, work};
+use super::{Options, work};
 
 /// When tests begin.
 const START: &str = "2030-01-01T00:00:00Z";
@@ -75,6 +75,7 @@ pub(crate) fn kind(group: &str, version: &str, plural: &str, kind: &str, origin:
         namespaced: name == plural,
         verbs: VERBS,
         has_status: true,
+        subresources: &[],
         scale: None,
         schema: Arc::new(Schema { preserve_unknown: true, ..Schema::default() }),
         columns: Vec::new(),
@@ -99,8 +100,7 @@ impl Bench {
             .map(|(group, version, plural, name)| kind(group, version, plural, name, Origin::BuiltIn))
             .collect();
         kinds.set_custom("tests", missing);
-        let state =
-            State { storage: Storage::new(), kinds, loops: Loops::new(options), environment: clock.clone() };
+        let state = State { kinds, ..State::new(clock.clone(), options) };
         Bench { state, clock, next: None }
     }
 
@@ -180,7 +180,9 @@ impl Bench {
     /// All objects but those that every namespace is given: `plural namespace/name`, with `deleting` and finalizers.
     pub(crate) fn objects(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for kind in self.state.kinds.all() {
+        // Events of both groups are kept in one place.
+        let mut buckets = std::collections::BTreeSet::new();
+        for kind in self.state.kinds.all().filter(|kind| buckets.insert(kind.bucket.clone())) {
             for object in self.state.storage.iter(&kind.bucket, None) {
                 let value = object.value();
                 let mut line = format!("{} {}/{}", kind.plural, object.key.namespace, object.key.name);

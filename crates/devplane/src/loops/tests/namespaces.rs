@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::loops::Options;
 use crate::loops::testing::Bench;
+use crate::options::Options;
 
 fn namespace(name: &str) -> Value {
     json!({
