@@ -9,9 +9,10 @@ use crate::kinds::Kind;
 use crate::loops::work;
 use crate::loops::writes::{SERVER, condition, get, set_disruption, write_status};
 use crate::loops::{set_allowed, sync_failure};
-use crate::selector::Selector;
-use crate::state::{DeleteOptions, Propagation, State};
-use crate::status::{ApiError, Fault, FieldError, Named};
+use crate::query::delete_options;
+use crate::selector::Labels;
+use crate::state::{DeleteOptions, State};
+use crate::status::{ApiError, Named};
 use crate::storage::Object;
 
 /// Evicted pods of one budget that are waited for. Source: the defaults of Kubernetes.
@@ -79,49 +80,6 @@ fn read(namespace: &str, name: &str, body: &Value) -> Result<DeleteOptions, ApiE
     delete_options(&body["deleteOptions"])
 }
 
-/// Reads `DeleteOptions`, of which there may be none.
-pub(crate) fn delete_options(value: &Value) -> Result<DeleteOptions, ApiError> {
-    let mut errors = Vec::new();
-    let choice = &value["propagationPolicy"];
-    let orphans = value["orphanDependents"].as_bool();
-    if orphans.is_some() && choice.is_string() {
-        let detail = "orphanDependents and deletionPropagation cannot be both set";
-        errors.push(FieldError::invalid("propagationPolicy", choice, detail));
-    }
-    let propagation = match (choice.as_str(), orphans) {
-        (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
-        (Some("Foreground"), _) => Some(Propagation::Foreground),
-        (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
-        (None, None) => None,
-        (Some(_), _) => {
-            let allowed = "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"";
-            errors.push(FieldError::new(Fault::Unsupported, "propagationPolicy", choice, allowed));
-            None
-        }
-    };
-    let dry_run = value["dryRun"].as_array().filter(|list| !list.is_empty());
-    if dry_run.is_some_and(|list| list.iter().any(|item| item != "All")) {
-        errors.push(FieldError::new(
-            Fault::Unsupported,
-            "dryRun",
-            &value["dryRun"],
-            "supported values: \"All\"",
-        ));
-    }
-    if !errors.is_empty() {
-        let named = Named { kind: "DeleteOptions", group: "meta.k8s.io", name: "" };
-        return Err(ApiError::invalid(named, &errors));
-    }
-    let precondition = |name: &str| value["preconditions"][name].as_str().map(str::to_owned);
-    Ok(DeleteOptions {
-        grace_s: value["gracePeriodSeconds"].as_i64(),
-        uid: precondition("uid"),
-        revision: precondition("resourceVersion"),
-        propagation,
-        dry_run: dry_run.is_some(),
-    })
-}
-
 /// Asks the budget of a pod.
 fn permit(state: &State, pod: &Object) -> Result<Permit, ApiError> {
     let value = pod.value();
@@ -135,7 +93,7 @@ fn permit(state: &State, pod: &Object) -> Result<Permit, ApiError> {
     let budgets =
         state.storage.iter(&kind.bucket, Some(&pod.key.namespace)).map(|budget| (budget, budget.value()));
     let selects = |budget: &Value| {
-        Selector::parse(&budget["spec"]["selector"]).is_some_and(|one| one.matches(&pod.labels))
+        Labels::of_object(&budget["spec"]["selector"]).is_some_and(|one| one.matches(&pod.labels))
     };
     let mut budgets = budgets.filter(|(_, budget)| selects(budget));
     let (Some((object, budget)), second) = (budgets.next(), budgets.next()) else { return Ok(Permit::Free) };

@@ -21,6 +21,8 @@ mod plane;
 mod query;
 mod schema;
 mod selector;
+#[cfg(feature = "server")]
+pub mod server;
 mod state;
 mod status;
 mod storage;
