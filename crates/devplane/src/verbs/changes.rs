@@ -10,9 +10,6 @@ use crate::query::Validation;
 use crate::status::{ApiError, FieldError};
 use crate::{metadata, negotiate, strategy};
 
-/// Largest body of a request. Source: the API server of Kubernetes.
-pub(crate) const BODY_LIMIT: usize = 3 * 1024 * 1024;
-
 /// Reads the object in the body of a request and checks that it is meant for this path.
 pub(super) fn read_object(call: &Call<'_>) -> Result<Value, ApiError> {
     let mut value = negotiate::body(call.content_type, call.body)?;
