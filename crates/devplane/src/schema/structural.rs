@@ -10,7 +10,7 @@ const UNSUPPORTED: [&str; 6] =
     ["$ref", "additionalItems", "definitions", "dependencies", "id", "patternProperties"];
 
 /// What may be said outside of combined schemas only, and how that is put.
-const OUTSIDE: [(&str, &str); 12] = [
+const OUTSIDE: [(&str, &str); 13] = [
     ("type", "must be empty to be structural"),
     ("title", "must be empty to be structural"),
     ("description", "must be empty to be structural"),
@@ -23,6 +23,7 @@ const OUTSIDE: [(&str, &str); 12] = [
     ("x-kubernetes-list-type", "must be undefined to be structural"),
     ("x-kubernetes-list-map-keys", "must be empty to be structural"),
     ("x-kubernetes-map-type", "must be undefined to be structural"),
+    ("x-kubernetes-validations", "must be empty to be structural"),
 ];
 
 /// What is wrong with the schema at a path of a CRD.
@@ -63,7 +64,10 @@ impl Structural {
         self.identity(json, "metadata", Type::Object);
         let metadata = &schema["properties"]["metadata"];
         let is_limited = |name: &String| meta::LIMITED.contains(&&**name);
-        if metadata["properties"].as_object().is_some_and(|fields| !fields.keys().all(is_limited)) {
+        let has_rules = metadata.get("x-kubernetes-validations").is_some();
+        if has_rules
+            || metadata["properties"].as_object().is_some_and(|fields| !fields.keys().all(is_limited))
+        {
             let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
             self.forbid(".properties[metadata]", detail);
         }
@@ -82,6 +86,9 @@ impl Structural {
 
     fn node(&mut self, json: &Map<String, Value>, place: Place) {
         self.unsupported(json);
+        if json.contains_key("$ref") {
+            return;
+        }
         if place == Place::Combined {
             self.combined(json);
         } else {
