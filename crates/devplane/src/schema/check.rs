@@ -72,7 +72,8 @@ impl Checker {
                 Value::Null | Value::Bool(_) | Value::Object(_) => {}
             }
         }
-        if !schema.checks.r#enum.is_empty() && !(value.is_null() && schema.nullable) {
+        let may_be_null = value.is_null() && schema.nullable;
+        if !schema.checks.r#enum.is_empty() && !may_be_null {
             self.one_of_values(schema, value);
         }
         if let Value::Object(fields) = value {

@@ -8,7 +8,7 @@ mod components;
 mod decode;
 mod embedded;
 mod fill;
-mod formats;
+pub(crate) mod formats;
 mod lists;
 mod meta;
 pub(crate) mod names;
@@ -17,6 +17,8 @@ mod patterns;
 mod prune;
 mod rules;
 mod structural;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -42,18 +42,24 @@ fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("@otherItems", "other_items", pair(), |lists| decided(!same_items(&lists)?))?;
     env.add_overload("sets.contains", "sets_contains", pair(), |lists| {
         let (all, some) = two(&lists)?;
-        decided(some.iter().all(|item| has(all, item)))
+        decided(some.iter().all(|item| has(all, item.as_ref())))
     })?;
     env.add_overload("sets.equivalent", "sets_equivalent", pair(), |lists| {
         let (one, other) = two(&lists)?;
-        decided(one.iter().all(|item| has(other, item)) && other.iter().all(|item| has(one, item)))
+        decided(
+            one.iter().all(|item| has(other, item.as_ref()))
+                && other.iter().all(|item| has(one, item.as_ref())),
+        )
     })?;
     env.add_overload("sets.intersects", "sets_intersects", pair(), |lists| {
         let (one, other) = two(&lists)?;
-        decided(one.iter().any(|item| has(other, item)))
+        decided(one.iter().any(|item| has(other, item.as_ref())))
     })?;
     env.add_member_overload("isSorted", "list_is_sorted", LIST_TYPE, vec![], |lists| {
-        decided(list(&lists, 0)?.is_sorted_by(|one, other| order(one, other) != Some(Ordering::Greater)))
+        decided(
+            list(&lists, 0)?
+                .is_sorted_by(|one, other| order(one.as_ref(), other.as_ref()) != Some(Ordering::Greater)),
+        )
     })?;
     env.add_member_overload("sum", "list_sum", LIST_TYPE, vec![], sum)?;
     env.add_member_overload("max", "list_max", LIST_TYPE, vec![], |lists| {
@@ -135,18 +141,18 @@ fn two<'a, 'v>(arguments: &'a [CowVal<'_, 'v>]) -> Result<(Items<'a, 'v>, Items<
     Ok((list(arguments, 0)?, list(arguments, 1)?))
 }
 
-fn has<'v>(items: Items<'_, 'v>, item: &Box<dyn Val + 'v>) -> bool {
-    items.iter().any(|other| other.equals(item.as_ref()))
+fn has(items: Items<'_, '_>, item: &dyn Val) -> bool {
+    items.iter().any(|other| other.equals(item))
 }
 
 /// Sets and maps are equal whatever their order.
 fn same_items(arguments: &[CowVal<'_, '_>]) -> Result<bool, ExecutionError> {
     let (one, other) = two(arguments)?;
-    Ok(one.len() == other.len() && one.iter().all(|item| has(other, item)))
+    Ok(one.len() == other.len() && one.iter().all(|item| has(other, item.as_ref())))
 }
 
-fn order<'v>(one: &Box<dyn Val + 'v>, other: &Box<dyn Val + 'v>) -> Option<Ordering> {
-    one.as_comparer()?.compare(other.as_ref()).ok()
+fn order(one: &dyn Val, other: &dyn Val) -> Option<Ordering> {
+    one.as_comparer()?.compare(other).ok()
 }
 
 fn extreme<'b, 'v>(
@@ -158,7 +164,7 @@ fn extreme<'b, 'v>(
     let empty = || ExecutionError::function_error(name, format!("{name} called on empty list"));
     let mut best = items.next().ok_or_else(empty)?;
     for item in items {
-        if order(item, best) == Some(wanted) {
+        if order(item.as_ref(), best.as_ref()) == Some(wanted) {
             best = item;
         }
     }
