@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::schema::Schema;
 
-pub(crate) use custom::kinds_of_crd;
+pub(crate) use custom::{kinds_of_crd, warnings_of_crd};
 
 /// Where objects are kept: one for each resource, whatever versions it is served in.
 pub(crate) type Bucket = Arc<str>;
