@@ -19,6 +19,7 @@ mod options;
 mod patch;
 mod path;
 mod plane;
+mod protobuf;
 mod query;
 mod schema;
 mod selector;

@@ -6,13 +6,15 @@ use serde_json::Value;
 use super::Call;
 use crate::environment::micros;
 use crate::managed::{self, Manager, Reach};
+use crate::protobuf::Expected;
 use crate::query::Validation;
 use crate::status::{ApiError, FieldError};
 use crate::{metadata, negotiate, strategy};
 
 /// Reads the object in the body of a request and checks that it is meant for this path.
 pub(super) fn read_object(call: &Call<'_>) -> Result<Value, ApiError> {
-    let mut value = negotiate::body(call.content_type, call.body)?;
+    let expected = Expected { api_version: &call.api_version, kind: &call.kind.kind };
+    let mut value = negotiate::body(call.content_type, call.body, expected)?;
     check_type(call, &mut value)?;
     check_shape(call, &value)?;
     Ok(value)

@@ -9,6 +9,7 @@ use super::{Call, Reply, changes};
 use crate::environment::seconds;
 use crate::eviction;
 use crate::plane::User;
+use crate::protobuf::Expected;
 use crate::status::ApiError;
 use crate::storage::Key;
 
@@ -81,7 +82,7 @@ pub(super) async fn subresource(
 
 /// Issues a token for a ServiceAccount.
 fn token(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let mut request = crate::negotiate::body(call.content_type, call.body)?;
+    let mut request = crate::negotiate::body(call.content_type, call.body, Expected::TOKEN_REQUEST)?;
     let account = call.find()?;
     let valid_s = request["spec"]["expirationSeconds"].as_i64().unwrap_or(TOKEN_S);
     let expires = call.plane.lock().environment.now() + SignedDuration::from_secs(valid_s);
@@ -105,7 +106,7 @@ fn token(call: &Call<'_>) -> Result<Reply, ApiError> {
 
 /// Evicts a pod, if its budgets allow it.
 fn evict(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let body = crate::negotiate::body(call.content_type, call.body)?;
+    let body = crate::negotiate::body(call.content_type, call.body, Expected::EVICTION)?;
     let mut state = call.plane.lock();
     let status = eviction::evict(&mut state, call.namespace(), call.name(), &body, call.query.is_dry_run)?;
     Ok(Reply::json(201, status.to_string()))
