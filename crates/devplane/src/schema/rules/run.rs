@@ -177,7 +177,7 @@ fn kind_of(value: &Value) -> &'static str {
 }
 
 /// What went wrong, in the words of Kubernetes.
-fn reason(error: &ExecutionError) -> String {
+pub(super) fn reason(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
         ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
