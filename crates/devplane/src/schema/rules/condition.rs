@@ -48,7 +48,10 @@ impl Condition {
         }
         match cel::Value::resolve_val(&self.expression, &context) {
             Ok(answer) => Ok(answer.downcast_ref::<CelBool>().is_some_and(|answer| *answer.inner())),
-            Err(error) => Err(format!("expression '{}' resulted in error: {}", self.text, reason(&error))),
+            Err(error) => {
+                let why = reason(&error).unwrap_or_else(|| "no such overload".to_owned());
+                Err(format!("expression '{}' resulted in error: {why}", self.text))
+            }
         }
     }
 }
