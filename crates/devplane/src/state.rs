@@ -70,7 +70,12 @@ impl State {
     }
 
     /// Deletes an object, or marks it so that it goes when it may.
-    pub(crate) fn delete(&mut self, kind: &Kind, object: &Object, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+    pub(crate) fn delete(
+        &mut self,
+        kind: &Kind,
+        object: &Object,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, ApiError> {
         check_preconditions(kind, object, options)?;
         let now = self.environment.now();
         let mut value = object.value();
@@ -102,15 +107,23 @@ fn is_same(old: &Value, new: &Value) -> bool {
         return true;
     }
     let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return false };
-    let is_equal_beside = |skip: &[&str], old: &serde_json::Map<String, Value>, new: &serde_json::Map<String, Value>| {
-        let rest = |map: &serde_json::Map<String, Value>| map.keys().filter(|key| !skip.contains(&key.as_str())).count();
-        rest(old) == rest(new)
-            && old.iter().filter(|(key, _)| !skip.contains(&key.as_str())).all(|(key, value)| new.get(key) == Some(value))
-    };
-    let metadata = |map: &serde_json::Map<String, Value>| map.get("metadata").and_then(Value::as_object).cloned();
+    let is_equal_beside =
+        |skip: &[&str], old: &serde_json::Map<String, Value>, new: &serde_json::Map<String, Value>| {
+            let rest = |map: &serde_json::Map<String, Value>| {
+                map.keys().filter(|key| !skip.contains(&key.as_str())).count()
+            };
+            rest(old) == rest(new)
+                && old
+                    .iter()
+                    .filter(|(key, _)| !skip.contains(&key.as_str()))
+                    .all(|(key, value)| new.get(key) == Some(value))
+        };
+    let metadata =
+        |map: &serde_json::Map<String, Value>| map.get("metadata").and_then(Value::as_object).cloned();
     let (Some(was), Some(is)) = (metadata(old), metadata(new)) else { return false };
     // Times of managed fields alone are no change; the owners are.
-    let owners = |map: &serde_json::Map<String, Value>| crate::managed::without_times(map.get("managedFields"));
+    let owners =
+        |map: &serde_json::Map<String, Value>| crate::managed::without_times(map.get("managedFields"));
     is_equal_beside(&["metadata"], old, new)
         && is_equal_beside(&["managedFields", "resourceVersion"], &was, &is)
         && owners(&was) == owners(&is)

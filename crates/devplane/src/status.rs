@@ -77,7 +77,12 @@ pub(crate) struct FieldError {
 
 impl FieldError {
     /// A complaint that shows a value as JSON.
-    pub(crate) fn new(fault: Fault, path: impl Into<String>, value: &Value, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        fault: Fault,
+        path: impl Into<String>,
+        value: &Value,
+        detail: impl Into<String>,
+    ) -> Self {
         FieldError { fault, path: path.into(), value: value.to_string(), detail: detail.into() }
     }
 
@@ -105,11 +110,9 @@ impl FieldError {
         let (_, words) = self.fault.words();
         let shown = match self.fault {
             Fault::Required | Fault::Forbidden | Fault::TooLong => words.to_owned(),
-            Fault::Invalid
-            | Fault::TypeInvalid
-            | Fault::Unsupported
-            | Fault::TooMany
-            | Fault::Duplicate => format!("{words}: {}", self.value),
+            Fault::Invalid | Fault::TypeInvalid | Fault::Unsupported | Fault::TooMany | Fault::Duplicate => {
+                format!("{words}: {}", self.value)
+            }
         };
         if self.detail.is_empty() { shown } else { format!("{shown}: {}", self.detail) }
     }

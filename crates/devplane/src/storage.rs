@@ -172,10 +172,13 @@ impl Storage {
     ) -> impl Iterator<Item = &'a Arc<Object>> + use<'a> {
         let objects = self.collections.get(bucket).map(|collection| &collection.objects);
         let from = Key { namespace: namespace.unwrap_or_default().to_owned(), name: String::new() };
-        let is_inside = move |object: &&Arc<Object>| {
-            namespace.is_none_or(|namespace| object.key.namespace == namespace)
-        };
-        objects.into_iter().flat_map(move |objects| objects.range(from.clone()..)).map(|(_, object)| object).take_while(is_inside)
+        let is_inside =
+            move |object: &&Arc<Object>| namespace.is_none_or(|namespace| object.key.namespace == namespace);
+        objects
+            .into_iter()
+            .flat_map(move |objects| objects.range(from.clone()..))
+            .map(|(_, object)| object)
+            .take_while(is_inside)
     }
 
     /// How many objects a bucket holds.
@@ -205,7 +208,14 @@ impl Storage {
         object
     }
 
-    fn note(&mut self, at: Timestamp, kind: &Kind, before: Option<Arc<Object>>, now: Arc<Object>, is_deletion: bool) {
+    fn note(
+        &mut self,
+        at: Timestamp,
+        kind: &Kind,
+        before: Option<Arc<Object>>,
+        now: Arc<Object>,
+        is_deletion: bool,
+    ) {
         let bucket = kind.bucket.clone();
         let change = Arc::new(Change { bucket, revision: self.revision, at, before, now, is_deletion });
         let collection = self.collections.entry(kind.bucket.clone()).or_default();
@@ -244,7 +254,12 @@ impl Storage {
     }
 
     /// The changes of a bucket after a revision, the oldest first, at most `limit`.
-    pub(crate) fn changes(&self, bucket: &Bucket, after: u64, limit: usize) -> Result<Vec<Arc<Change>>, Compacted> {
+    pub(crate) fn changes(
+        &self,
+        bucket: &Bucket,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Arc<Change>>, Compacted> {
         let Some(collection) = self.collections.get(bucket) else {
             return if after < self.floor { Err(Compacted(self.floor)) } else { Ok(Vec::new()) };
         };
@@ -267,7 +282,8 @@ impl Storage {
         is_wanted: impl Fn(&Object) -> bool,
     ) -> Result<Page, Compacted> {
         let mut overlay: BTreeMap<&Key, Option<&Arc<Object>>> = BTreeMap::new();
-        let changes = if revision < self.revision { self.changes(bucket, revision, usize::MAX)? } else { Vec::new() };
+        let changes =
+            if revision < self.revision { self.changes(bucket, revision, usize::MAX)? } else { Vec::new() };
         // The oldest change after the revision tells what was there at it.
         for change in changes.iter().rev() {
             overlay.insert(&change.now.key, change.before.as_ref());
@@ -275,8 +291,10 @@ impl Storage {
         let lower = after.map_or(Bound::Unbounded, Bound::Excluded);
         let empty = BTreeMap::new();
         let objects = self.collections.get(bucket).map_or(&empty, |collection| &collection.objects);
-        let unchanged = objects.range::<Key, _>((lower, Bound::Unbounded)).filter(|(key, _)| !overlay.contains_key(*key));
-        let mut found: Vec<&Arc<Object>> = unchanged.map(|(_, object)| object).filter(|object| is_wanted(object)).collect();
+        let unchanged =
+            objects.range::<Key, _>((lower, Bound::Unbounded)).filter(|(key, _)| !overlay.contains_key(*key));
+        let mut found: Vec<&Arc<Object>> =
+            unchanged.map(|(_, object)| object).filter(|object| is_wanted(object)).collect();
         let is_after = |key: &Key| after.is_none_or(|after| key > after);
         let changed = overlay.iter().filter(|(key, _)| is_after(key)).filter_map(|(_, object)| *object);
         let count = found.len();

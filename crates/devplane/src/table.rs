@@ -7,7 +7,13 @@ use crate::kinds::Kind;
 /// The `Table` (meta.k8s.io/v1) of some objects. `metadata` is that of the list; `now` is for ages, which are times here.
 /// `rows` are the objects themselves; each row carries the object's metadata (`includeObject=Metadata`), the whole object
 /// (`Object`) or nothing (`None`).
-pub(crate) fn table(kind: &Kind, metadata: Value, objects: &[Value], include: Include, with_columns: bool) -> Value {
+pub(crate) fn table(
+    kind: &Kind,
+    metadata: Value,
+    objects: &[Value],
+    include: Include,
+    with_columns: bool,
+) -> Value {
     let _ = (kind, metadata, objects, include, with_columns);
     Value::Null
 }

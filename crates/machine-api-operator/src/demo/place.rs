@@ -1,0 +1,72 @@
+//! Where the demo happens: the API server in this process, or somebody's.
+//!
+//! Never here: what is asked of it.
+
+use std::path::Path;
+
+use anyhow::{Context as _, anyhow, bail};
+use kube::config::Kubeconfig;
+use mapi_runtime::client::{self, ClientOptions};
+
+/// An API server.
+pub enum Place {
+    /// One that was there before.
+    Real {
+        /// How to reach it.
+        config: Box<kube::Config>,
+        /// The same, for kubectl.
+        kubeconfig: Box<Kubeconfig>,
+    },
+}
+
+impl Place {
+    /// Starts the embedded API server, or reads how to reach the given one.
+    pub async fn open(kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
+        let Some(path) = kubeconfig else {
+            bail!("the embedded API server is not there yet: use --kubeconfig")
+        };
+        let what = || format!("cannot use kubeconfig `{}`", path.display());
+        let config = client::config(Some(path)).await.map_err(|e| anyhow!(e)).with_context(what)?;
+        let kubeconfig = Kubeconfig::read_from(path).with_context(what)?;
+        Ok(Self::Real { config: Box::new(config), kubeconfig: Box::new(kubeconfig) })
+    }
+
+    /// Whether all of it goes with this process anyhow.
+    pub fn is_embedded(&self) -> bool {
+        match self {
+            Self::Real { .. } => false,
+        }
+    }
+
+    /// Its name, for people.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Real { config, .. } => match config.cluster_url.authority() {
+                Some(host) => format!("API server {host}"),
+                None => format!("API server {}", config.cluster_url),
+            },
+        }
+    }
+
+    /// How kubectl reaches it.
+    pub fn kubeconfig(&self) -> &Kubeconfig {
+        match self {
+            Self::Real { kubeconfig, .. } => kubeconfig,
+        }
+    }
+
+    /// A client with limits of its own.
+    pub fn client(&self, options: &ClientOptions) -> anyhow::Result<kube::Client> {
+        let client = match self {
+            Self::Real { config, .. } => client::client((**config).clone(), options),
+        };
+        client.map_err(|e| anyhow!(e))
+    }
+
+    /// Ends what was started.
+    pub async fn close(self) {
+        match self {
+            Self::Real { .. } => {}
+        }
+    }
+}
