@@ -8,6 +8,7 @@ mod crd;
 mod files;
 mod generate;
 mod matrix;
+mod picture;
 mod play;
 mod rbac;
 mod tidy;
@@ -32,6 +33,8 @@ enum Task {
     Matrix(matrix::Args),
     /// Bring up a cluster with simulated machines to look at with kubectl. Ctrl-C ends it.
     Play(play::Args),
+    /// Run the demo and make the README's picture of it, docs/demo.svg.
+    Picture(picture::Args),
     /// Measure writes, CPU and memory of fleets of several sizes on a real control plane.
     Bench(bench::Args),
 }
@@ -42,6 +45,7 @@ fn main() -> anyhow::Result<()> {
         Task::Tidy(args) => tidy::run(&args),
         Task::Matrix(args) => matrix::run(&args),
         Task::Play(args) => play::run(&args),
+        Task::Picture(args) => picture::run(&args),
         Task::Bench(args) => bench::run(&args),
     }
 }

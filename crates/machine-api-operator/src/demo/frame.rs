@@ -92,13 +92,14 @@ pub fn counts(counts: &Counts, what: &str) -> Line {
     let all = if counts.is_complete() { Style::Green } else { Style::Plain };
     let line = Line::default().and(all, format!("{} of {} {what}", counts.up, counts.wanted));
     counts.others().fold(line, |line, (phase, count)| {
-        let name = match phase {
-            Phase::Running => "not Ready",
+        // Those that run by their phase and are not among those that run.
+        let (style, name) = match phase {
+            Phase::Running => (Style::Yellow, "not Ready"),
             Phase::New | Phase::Provisioning | Phase::Provisioned | Phase::Deleting | Phase::Failed => {
-                phase.name()
+                (style(phase), phase.name())
             }
         };
-        line.and(Style::Dim, " · ").and(style(phase), format!("{count} {name}"))
+        line.and(Style::Dim, " · ").and(style, format!("{count} {name}"))
     })
 }
 
@@ -144,7 +145,7 @@ fn table(snapshot: &Snapshot, room: usize) -> Vec<Line> {
     let row = |row: &Row| {
         let Row { set: _, name, phase, node, waits_for } = row;
         // A machine that runs by its phase and does not by its Node is no good news.
-        let style = if *phase == Phase::Running && waits_for.is_some() { Style::Red } else { style(*phase) };
+        let style = if *phase == Phase::Running && waits_for.is_some() { Style::Yellow } else { style(*phase) };
         let line = widths.line([name, phase.name(), node], style);
         line.and(Style::Plain, waits_for.as_deref().unwrap_or_default())
     };
