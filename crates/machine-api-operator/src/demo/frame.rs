@@ -145,7 +145,8 @@ fn table(snapshot: &Snapshot, room: usize) -> Vec<Line> {
     let row = |row: &Row| {
         let Row { set: _, name, phase, node, waits_for } = row;
         // A machine that runs by its phase and does not by its Node is no good news.
-        let style = if *phase == Phase::Running && waits_for.is_some() { Style::Yellow } else { style(*phase) };
+        let style =
+            if *phase == Phase::Running && waits_for.is_some() { Style::Yellow } else { style(*phase) };
         let line = widths.line([name, phase.name(), node], style);
         line.and(Style::Plain, waits_for.as_deref().unwrap_or_default())
     };

@@ -1,7 +1,7 @@
 //! What the demo makes at an API server before it starts, and takes away at the end: the namespace and the CRDs, as far
 //! as they were not there.
 //!
-//! Never here: anything that was there before it, beyond a look.
+//! Never here: a change of anything that was there before.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use kube::core::GroupVersionKind;
 use kube::runtime::wait::{await_condition, conditions};
 use serde_json::{Value, json};
 
-use super::sample::{CHECK, NAMESPACE, SETS, Sample};
+use super::sample::{CHECK, NAMESPACE, Sample};
 use crate::args::FeatureSet;
 use crate::crds;
 
@@ -29,12 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What was made. Each entry is put down before the request is sent, so that nothing is forgotten.
 #[derive(Debug, Default)]
 pub struct Made {
-    /// Names of CRDs, with their plurals and groups.
+    /// Names of CRDs.
     crds: Vec<String>,
     /// Whether the namespace is the demo's.
     namespace: bool,
-    /// Whether the sample was applied.
-    pub sample: bool,
 }
 
 /// A client with what it is asked for most.
@@ -85,19 +83,10 @@ impl Installer {
         }
         // What an earlier demo made and could not take away is this one's.
         made.namespace = found.metadata.labels.is_some_and(|labels| labels.contains_key(LABEL));
-        Ok(())
-    }
-
-    /// Fails if the objects of the sample are somebody else's.
-    pub async fn check_names(&self, made: &Made) -> anyhow::Result<()> {
-        if made.namespace {
-            return Ok(());
-        }
-        let named = SETS.map(|set| ("MachineSet", set)).into_iter().chain([("MachineHealthCheck", CHECK)]);
-        for (kind, name) in named {
-            if self.machine_api(kind).get_opt(name).await?.is_some() {
-                bail!("{kind} `{name}` exists already in namespace `{NAMESPACE}` and is not touched");
-            }
+        if !made.namespace {
+            bail!(
+                "namespace `{NAMESPACE}` exists and is no demo's: its machines would be looked after and removed"
+            );
         }
         Ok(())
     }
@@ -113,19 +102,9 @@ impl Installer {
         apply(&self.machine_api("MachineSet"), name, set).await
     }
 
-    /// Takes the objects of the sample away, and the namespace with all that is in it if it was made. The controllers
-    /// must still run: they alone can let machines go.
-    pub async fn remove_objects(&self, made: &Made) -> anyhow::Result<()> {
-        if made.namespace {
-            return delete(&self.cluster("", "v1", "Namespace"), NAMESPACE).await;
-        }
-        if made.sample {
-            delete(&self.machine_api("MachineHealthCheck"), CHECK).await?;
-            for set in SETS {
-                delete(&self.machine_api("MachineSet"), set).await?;
-            }
-        }
-        Ok(())
+    /// Takes the namespace away with all that is in it. The controllers must still run: they alone can let machines go.
+    pub async fn remove_namespace(&self, made: &Made) -> anyhow::Result<()> {
+        if made.namespace { delete(&self.cluster("", "v1", "Namespace"), NAMESPACE).await } else { Ok(()) }
     }
 
     /// Takes away the CRDs that were made, but for those that somebody else uses by now.

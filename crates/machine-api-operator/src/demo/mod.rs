@@ -184,14 +184,12 @@ impl Stage {
         self.start_controllers()?;
         let (assembly, _) = self.running.as_ref().expect("they were just started");
         assembly.synced().await;
-        self.installer.check_names(&self.made).await?;
 
         self.kubeconfig.write(self.place.kubeconfig(), NAMESPACE)?;
         self.screen.introduce(self.introduction(args))?;
         let context = Arc::clone(&assembly.context);
         let show = Show::new(Arc::clone(&context), name, self.notes.clone())?;
         let sample = Sample::new(args.machines, &args.profile);
-        self.made.sample = true;
         self.installer.apply_check(&sample).await?;
         let mut healing = args.fail.map(|kind| Healing::new(kind, args.machines));
         match &mut healing {
@@ -285,7 +283,7 @@ impl Stage {
         // What ended the show may have been a signal; only another one is about this.
         let _ = self.screen.say(what);
         let work = async {
-            self.installer.remove_objects(&self.made).await?;
+            self.installer.remove_namespace(&self.made).await?;
             self.installer.remove_crds(&self.made).await
         };
         tokio::select! {

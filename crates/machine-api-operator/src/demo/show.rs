@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::frame::{Board, Note, room};
 use super::healing::Healing;
+use super::sample::SETS;
 use super::screen::{Screen, Step, time};
 use super::view::{Phase, Snapshot, look};
 
@@ -161,8 +162,9 @@ impl Show {
             let snapshot = self.refresh(screen)?;
             let Some(snapshot) = snapshot else { return Ok(Ending::Unseen) };
             // The cache of the sets may lag behind what was applied.
-            let counts = &snapshot.counts;
-            let is_complete = counts.is_complete() && (self.notes.is_settled() || counts.wanted == goal);
+            let of_sample = snapshot.sets.iter().filter(|set| SETS.contains(&set.name.as_str()));
+            let wanted: usize = of_sample.map(|set| set.counts.wanted).sum();
+            let is_complete = snapshot.counts.is_complete() && (self.notes.is_settled() || wanted == goal);
             if is_complete {
                 if !self.notes.is_settled() && !until_complete {
                     let text = format!("{goal} machines after {:.1} s", self.began.elapsed().as_secs_f64());

@@ -157,6 +157,8 @@ pub fn look(
         let node = machine.node_name().and_then(&node);
         let waits_for = waits_for(machine, node.as_deref());
         let counts = &mut snapshot.sets[set].counts;
+        // Nobody but who made it wants a machine without a set.
+        counts.wanted += usize::from(owner.is_none() && !machine.is_deleting());
         counts.up += usize::from(waits_for.is_none());
         counts.phases[Phase::of(machine) as usize] += 1;
         if is_whole || (waits_for.is_some() && snapshot.rows.len() < room) {
@@ -265,7 +267,7 @@ pub mod tests {
         let names: Vec<_> = snapshot.rows.iter().map(|row| (row.set, row.name.as_str())).collect();
         assert_eq!(names, [(0, "a2"), (0, "a1"), (1, "sick"), (2, "alone")]);
         let counts: Vec<_> = snapshot.sets.iter().map(|set| (set.counts.up, set.counts.wanted)).collect();
-        assert_eq!(counts, [(1, 3), (0, 1), (1, 0)]);
+        assert_eq!(counts, [(1, 3), (0, 1), (1, 1)]);
         assert_eq!(snapshot.sets[0].zone, "zone-a");
         assert!(snapshot.is_whole() && !snapshot.counts.is_complete());
         let others: Vec<_> = snapshot.counts.others().collect();
