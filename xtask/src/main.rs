@@ -11,6 +11,7 @@ mod matrix;
 mod picture;
 mod play;
 mod rbac;
+mod schemas;
 mod tidy;
 mod workspace;
 
@@ -35,6 +36,8 @@ enum Task {
     Play(play::Args),
     /// Run the demo and make the README's picture of it, docs/demo.svg.
     Picture(picture::Args),
+    /// Write the schemas that the embedded control plane has of the kinds of Kubernetes, from a real API server.
+    DevplaneSchemas(schemas::Args),
     /// Measure writes, CPU and memory of fleets of several sizes on a real control plane.
     Bench(bench::Args),
 }
@@ -46,6 +49,7 @@ fn main() -> anyhow::Result<()> {
         Task::Matrix(args) => matrix::run(&args),
         Task::Play(args) => play::run(&args),
         Task::Picture(args) => picture::run(&args),
+        Task::DevplaneSchemas(args) => schemas::run(&args),
         Task::Bench(args) => bench::run(&args),
     }
 }

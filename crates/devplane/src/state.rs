@@ -1,14 +1,18 @@
 //! Everything that is behind the lock, and the writes that requests and loops share: keep an object, delete an object.
 //! Never here: how a request looks; what decides that an object goes.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Weak};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::environment::{Environment, seconds};
 use crate::kinds::{Kind, Kinds};
 use crate::loops::Loops;
+use crate::openapi::Documents;
+use crate::plane::User;
 use crate::status::{ApiError, Named};
 use crate::storage::{Object, Storage};
 
@@ -26,6 +30,12 @@ pub(crate) struct State {
     pub kinds: Kinds,
     pub loops: Loops,
     pub environment: Arc<dyn Environment>,
+    /// When watches are to be woken, to end or to send a bookmark.
+    pub timers: BTreeMap<(Timestamp, u64), Weak<Notify>>,
+    /// Who may come in, and until when.
+    pub tokens: HashMap<String, (User, Option<Timestamp>)>,
+    /// Schemas as clients are told them.
+    pub documents: Documents,
 }
 
 /// How dependents fare when their owner is deleted.

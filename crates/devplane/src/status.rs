@@ -15,6 +15,8 @@ pub(crate) struct ApiError {
     pub message: String,
     /// What `details` holds; empty is left out.
     pub details: Map<String, Value>,
+    /// `metadata.continue`: where a list that is too old may go on.
+    pub r#continue: Option<String>,
 }
 
 /// What an object is called in messages: resource and group of its kind.
@@ -108,6 +110,13 @@ impl FieldError {
 
     fn body(&self) -> String {
         let (_, words) = self.fault.words();
+        if self.value.is_empty() {
+            return if self.detail.is_empty() {
+                words.to_owned()
+            } else {
+                format!("{words}: {}", self.detail)
+            };
+        }
         let shown = match self.fault {
             Fault::Required | Fault::Forbidden | Fault::TooLong => words.to_owned(),
             Fault::Invalid | Fault::TypeInvalid | Fault::Unsupported | Fault::TooMany | Fault::Duplicate => {
@@ -143,7 +152,7 @@ impl fmt::Display for FieldError {
 impl ApiError {
     /// A refusal without details.
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        ApiError { code, reason, message: message.into(), details: Map::new() }
+        ApiError { code, reason, message: message.into(), details: Map::new(), r#continue: None }
     }
 
     /// There is no such path.
@@ -201,6 +210,9 @@ impl ApiError {
         });
         if !self.reason.is_empty() {
             status["reason"] = self.reason.into();
+        }
+        if let Some(token) = &self.r#continue {
+            status["metadata"]["continue"] = token.as_str().into();
         }
         if !self.details.is_empty() {
             status["details"] = Value::Object(self.details.clone());

@@ -6,13 +6,13 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::kinds::{Bucket, Kind};
+use crate::kinds::{Bucket, Kind, select};
 
 /// Changes of one bucket that are kept. More than a watch falls behind while it is read at all; a burst of some thousand
 /// creates must not end it.
@@ -42,6 +42,8 @@ pub(crate) struct Object {
     pub owners: Vec<Owner>,
     /// Whether it has a deletion timestamp.
     pub is_deleting: bool,
+    /// The version that it was written in.
+    pub api_version: String,
     /// The whole object, as it is sent.
     pub json: String,
 }
@@ -88,7 +90,8 @@ struct Collection {
     history: VecDeque<Arc<Change>>,
     /// Changes up to this revision are not kept.
     floor: u64,
-    news: Arc<Notify>,
+    /// Who is woken by a change. A permit waits for who is busy, so no change is missed.
+    watchers: Vec<Weak<Notify>>,
 }
 
 /// All objects.
@@ -111,9 +114,10 @@ impl Object {
             uid: text(&metadata["uid"]),
             revision,
             labels: labels.map(|(name, value)| (name.clone(), text(value))).collect(),
-            fields: kind.selectable.iter().map(|path| (*path, field(value, path))).collect(),
+            fields: kind.selectable.iter().map(|path| (*path, select::field(value, path))).collect(),
             owners: owners.map(Owner::new).collect(),
             is_deleting: metadata["deletionTimestamp"].is_string(),
+            api_version: text(&value["apiVersion"]),
             json: value.to_string(),
         }
     }
@@ -136,15 +140,6 @@ impl Owner {
             is_controller: is("controller"),
             blocks: is("blockOwnerDeletion"),
         }
-    }
-}
-
-/// The value at a path such as `spec.nodeName` as a selector sees it: what is missing is empty.
-fn field(value: &Value, path: &str) -> String {
-    match path.split('.').fold(value, |value, name| &value[name]) {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }
 
@@ -227,7 +222,7 @@ impl Storage {
             collection.history.pop_front();
         }
         self.unseen.push(change);
-        collection.news.notify_waiters();
+        collection.watchers.retain(|watcher| watcher.upgrade().map(|watcher| watcher.notify_one()).is_some());
     }
 
     /// Forgets all changes up to now: watches and lists cannot begin in the past any more.
@@ -248,9 +243,9 @@ impl Storage {
         !self.unseen.is_empty()
     }
 
-    /// Wakes whoever waits for a change of a bucket.
-    pub(crate) fn news(&mut self, bucket: &Bucket) -> Arc<Notify> {
-        self.collections.entry(bucket.clone()).or_default().news.clone()
+    /// Wakes `watcher` at each change of a bucket, as long as it is kept.
+    pub(crate) fn wake(&mut self, bucket: &Bucket, watcher: &Arc<Notify>) {
+        self.collections.entry(bucket.clone()).or_default().watchers.push(Arc::downgrade(watcher));
     }
 
     /// The changes of a bucket after a revision, the oldest first, at most `limit`.
