@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_path_that_a_shell_would_take_apart_is_quoted() {
-        assert_eq!(shell_word("/tmp/a-1/kubeconfig"), "/tmp/a-1/kubeconfig");
+        assert_eq!(shell_word("/a-1/kubeconfig"), "/a-1/kubeconfig");
         assert_eq!(shell_word("/a b/it's"), r"'/a b/it'\''s'");
     }
 }
