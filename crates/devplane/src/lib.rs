@@ -13,6 +13,7 @@ mod managed;
 mod metadata;
 mod negotiate;
 mod openapi;
+mod options;
 mod patch;
 mod path;
 mod plane;
@@ -28,4 +29,5 @@ mod verbs;
 
 pub use environment::Environment;
 pub use kinds::{Served, served};
+pub use options::Options;
 pub use plane::{Body, Local, Plane, User};

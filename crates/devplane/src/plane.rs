@@ -1,6 +1,5 @@
 //! The service: a request in, an answer out. Never here: sockets, and what a single verb does.
 
-use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -10,19 +9,18 @@ use futures::future::BoxFuture;
 use http::{HeaderMap, Method, Request, Response, header};
 use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
 use jiff::Timestamp;
-use serde_json::Value;
 use tokio::sync::Notify;
 use tower::Service;
 
 use crate::environment::Environment;
 use crate::kinds::Kinds;
-use crate::loops::{self, Loops};
+use crate::loops;
 use crate::negotiate::Form;
+use crate::options::Options;
 use crate::path::Target;
 use crate::query::Query;
 use crate::state::State;
 use crate::status::ApiError;
-use crate::storage::Storage;
 use crate::verbs::{self, Call, Reply};
 use crate::{discovery, openapi};
 
@@ -65,18 +63,11 @@ struct Inner {
 
 impl Plane {
     /// An empty control plane, with the namespaces that every cluster has.
-    pub fn new(environment: Arc<dyn Environment>) -> Plane {
-        let state = State {
-            storage: Storage::new(),
-            kinds: Kinds::new(),
-            loops: Loops::default(),
-            environment,
-            timers: BTreeMap::new(),
-            tokens: HashMap::new(),
-            documents: openapi::Documents::default(),
-        };
+    pub fn new(environment: Arc<dyn Environment>, options: Options) -> Plane {
+        let state = State::new(environment, options);
         let plane = Plane { inner: Arc::new(Inner { state: Mutex::new(state), changed: Notify::new() }) };
         verbs::found(&plane);
+        plane.work();
         plane
     }
 
@@ -270,6 +261,5 @@ impl Reply {
 
 /// What a client in the same process sends and gets as JSON.
 pub(crate) fn status_text(error: &ApiError) -> String {
-    let value: Value = error.status();
-    value.to_string()
+    error.status().to_string()
 }

@@ -42,8 +42,9 @@ impl Labels {
         requirements.map(requirement).collect::<Result<_, _>>().map(Labels)
     }
 
-    /// Reads the object form (`matchLabels`, `matchExpressions`); `None` if it is not valid.
+    /// Reads the object form (`matchLabels`, `matchExpressions`); `None` if there is none, or it is not valid.
     pub(crate) fn of_object(selector: &Value) -> Option<Labels> {
+        selector.as_object()?;
         let equal = selector["matchLabels"].as_object().into_iter().flatten();
         let mut all: Vec<Label> = equal
             .map(|(key, value)| {

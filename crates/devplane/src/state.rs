@@ -11,7 +11,9 @@ use tokio::sync::Notify;
 use crate::environment::{Environment, seconds};
 use crate::kinds::{Kind, Kinds};
 use crate::loops::Loops;
+use crate::loops::crds::mark_ending;
 use crate::openapi::Documents;
+use crate::options::Options;
 use crate::plane::User;
 use crate::status::{ApiError, Named};
 use crate::storage::{Object, Storage};
@@ -30,6 +32,8 @@ pub(crate) struct State {
     pub kinds: Kinds,
     pub loops: Loops,
     pub environment: Arc<dyn Environment>,
+    /// How long a pod that does not say so stays on a node that is silent or not ready.
+    pub pod_toleration_s: i64,
     /// When watches are to be woken, to end or to send a bookmark.
     pub timers: BTreeMap<(Timestamp, u64), Weak<Notify>>,
     /// Who may come in, and until when.
@@ -66,6 +70,20 @@ pub(crate) enum Deleted {
 }
 
 impl State {
+    /// A state in which nothing is stored yet.
+    pub(crate) fn new(environment: Arc<dyn Environment>, options: Options) -> Self {
+        State {
+            storage: Storage::new(),
+            kinds: Kinds::new(),
+            pod_toleration_s: options.pod_toleration.as_secs(),
+            loops: Loops::new(options),
+            environment,
+            timers: BTreeMap::new(),
+            tokens: HashMap::new(),
+            documents: Documents::default(),
+        }
+    }
+
     /// Keeps the next state of an object that has one. One that only waited for its finalizers goes with the last of
     /// them. Returns what is to be answered.
     pub(crate) fn update(&mut self, kind: &Kind, old: &Object, value: Value) -> Value {
@@ -96,12 +114,21 @@ impl State {
         if is_namespace(kind) && value["status"]["phase"] != "Terminating" {
             value["status"]["phase"] = "Terminating".into();
         }
+        if is_crd(kind) && !was_deleting {
+            mark_ending(&mut value, now);
+        }
+        if is_namespace(kind) || is_crd(kind) {
+            without_grace(&mut value);
+        }
         let waits = grace_s > 0 || has_finalizers(&value);
         if !waits {
             let gone = if options.dry_run { value } else { self.storage.remove(now, kind, value).value() };
             return Ok(Deleted::Gone(gone));
         }
-        if !was_deleting && let Some(generation) = value["metadata"]["generation"].as_i64() {
+        if !was_deleting
+            && !is_crd(kind)
+            && let Some(generation) = value["metadata"]["generation"].as_i64()
+        {
             value["metadata"]["generation"] = (generation + 1).into();
         }
         if options.dry_run || !(changed || marked) {
@@ -201,6 +228,17 @@ fn grace(kind: &Kind, value: &Value, asked_s: Option<i64>) -> i64 {
 
 fn is_namespace(kind: &Kind) -> bool {
     kind.group.is_empty() && kind.plural == "namespaces"
+}
+
+fn is_crd(kind: &Kind) -> bool {
+    kind.group == "apiextensions.k8s.io" && kind.plural == "customresourcedefinitions"
+}
+
+/// Namespaces and CRDs do not name the grace that they were given.
+fn without_grace(value: &mut Value) {
+    if let Some(metadata) = value["metadata"].as_object_mut() {
+        metadata.remove("deletionGracePeriodSeconds");
+    }
 }
 
 /// Names in `metadata.finalizers`.

@@ -117,7 +117,7 @@ pub(crate) fn prepare_create(kind: &Kind, state: &mut State, value: &mut Value) 
             value["status"] = json!({ "phase": "Active" });
             label_namespace(value);
         }
-        ("", "pods") => pods::prepare_create(value),
+        ("", "pods") => pods::prepare_create(value, state.pod_toleration_s),
         ("", "services") => give_address(state, value),
         ("policy", "poddisruptionbudgets") => {
             value["status"] = json!({ "currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0 });

@@ -4,11 +4,8 @@ use serde_json::{Value, json};
 
 use crate::status::FieldError;
 
-/// How long a pod stays on a node that is not ready or does not answer. Source: the defaults of Kubernetes.
-const TOLERATED_S: i64 = 300;
-
 /// What the API server and its usual admission fill into a new pod.
-pub(super) fn prepare_create(value: &mut Value) {
+pub(super) fn prepare_create(value: &mut Value, toleration_s: i64) {
     value["status"] = json!({ "phase": "Pending", "qosClass": quality(&value["spec"]) });
     let spec = &mut value["spec"];
     if !spec.is_object() {
@@ -36,7 +33,7 @@ pub(super) fn prepare_create(value: &mut Value) {
         });
         if !is_tolerated {
             tolerations.push(json!({
-                "key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATED_S,
+                "key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": toleration_s,
             }));
         }
     }

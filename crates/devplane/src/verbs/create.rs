@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{Call, Reply, changes};
 use crate::environment::{seconds, suffix, uid};
+use crate::loops::crds;
 use crate::managed;
 use crate::metadata::{self, SERVER_FIELDS};
 use crate::state::State;
@@ -136,6 +137,10 @@ fn store(call: &Call<'_>, value: &Value) -> Result<Value, ApiError> {
     let mut state = call.plane.lock();
     if kind.namespaced {
         check_alive(call, &state, name)?;
+    }
+    if crds::is_ending(&state, kind) {
+        let message = "create not allowed while custom resource definition is terminating";
+        return Err(ApiError::new(405, "MethodNotAllowed", message));
     }
     let key = Key { namespace: call.namespace().into(), name: name.into() };
     if state.storage.get(&kind.bucket, &key).is_some() {

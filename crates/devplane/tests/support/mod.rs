@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body::Body as _;
 use jiff::{SignedDuration, Timestamp};
-use mapi_devplane::{Body, Environment, Plane, User};
+use mapi_devplane::{Body, Environment, Options, Plane, User};
 use serde_json::Value;
 
 /// Time that a test moves, and numbers that repeat.
@@ -38,8 +38,7 @@ impl World {
     pub fn new() -> World {
         let start = "2026-01-01T00:00:00Z".parse().unwrap();
         let time = Arc::new(Virtual { now: Mutex::new(start), count: AtomicU64::new(1) });
-        let plane = Plane::new(time.clone());
-        plane.work();
+        let plane = Plane::new(time.clone(), Options::default());
         World { plane, time }
     }
 
