@@ -3,6 +3,7 @@
 //! Here is the order of things: an API server, CRDs, controllers, the sample, the show, and the way out, on which
 //! nothing is left behind. Never here: how a part of it is done.
 
+mod embedded;
 mod fault;
 mod frame;
 mod healing;
@@ -271,7 +272,7 @@ impl Stage {
             // The events that are not written yet are about objects that are gone.
             if self.place.is_embedded() { assembly.leave() } else { assembly.end().await }
         }
-        self.place.close().await;
+        self.place.close();
         let end = if removed.is_ok() { "Everything has ended, and nothing is left." } else { "" };
         // If nobody looks on any more there is nobody to tell.
         let _ = self.screen.say(end);

@@ -3,13 +3,27 @@
 //! Never here: what is asked of it.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow};
 use kube::config::Kubeconfig;
+use mapi_devplane::{Environment, Options, Plane, User};
 use mapi_runtime::client::{self, ClientOptions};
+use tokio::task::JoinHandle;
+
+use super::embedded::{System, run_loops};
 
 /// An API server.
 pub enum Place {
+    /// The one in this process.
+    Embedded {
+        /// The control plane.
+        plane: Plane,
+        /// Its loops.
+        loops: JoinHandle<()>,
+        /// How kubectl reaches it.
+        kubeconfig: Box<Kubeconfig>,
+    },
     /// One that was there before.
     Real {
         /// How to reach it.
@@ -22,18 +36,24 @@ pub enum Place {
 impl Place {
     /// Starts the embedded API server, or reads how to reach the given one.
     pub async fn open(kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
-        let Some(path) = kubeconfig else {
-            bail!("the embedded API server is not there yet: use --kubeconfig")
-        };
+        let Some(path) = kubeconfig else { return Ok(Self::embedded()) };
         let what = || format!("cannot use kubeconfig `{}`", path.display());
         let config = client::config(Some(path)).await.map_err(|e| anyhow!(e)).with_context(what)?;
         let kubeconfig = Kubeconfig::read_from(path).with_context(what)?;
         Ok(Self::Real { config: Box::new(config), kubeconfig: Box::new(kubeconfig) })
     }
 
+    fn embedded() -> Self {
+        let environment: Arc<dyn Environment> = Arc::new(System::default());
+        let plane = Plane::new(Arc::clone(&environment), Options::default());
+        let loops = tokio::spawn(run_loops(plane.clone(), environment));
+        Self::Embedded { plane, loops, kubeconfig: Box::default() }
+    }
+
     /// Whether all of it goes with this process anyhow.
     pub fn is_embedded(&self) -> bool {
         match self {
+            Self::Embedded { .. } => true,
             Self::Real { .. } => false,
         }
     }
@@ -41,6 +61,7 @@ impl Place {
     /// Its name, for people.
     pub fn name(&self) -> String {
         match self {
+            Self::Embedded { .. } => "embedded API server".into(),
             Self::Real { config, .. } => match config.cluster_url.authority() {
                 Some(host) => format!("API server {host}"),
                 None => format!("API server {}", config.cluster_url),
@@ -51,21 +72,23 @@ impl Place {
     /// How kubectl reaches it.
     pub fn kubeconfig(&self) -> &Kubeconfig {
         match self {
-            Self::Real { kubeconfig, .. } => kubeconfig,
+            Self::Embedded { kubeconfig, .. } | Self::Real { kubeconfig, .. } => kubeconfig,
         }
     }
 
     /// A client with limits of its own.
     pub fn client(&self, options: &ClientOptions) -> anyhow::Result<kube::Client> {
         let client = match self {
+            Self::Embedded { plane, .. } => client::client_over(plane.client_service(User::admin()), options),
             Self::Real { config, .. } => client::client((**config).clone(), options),
         };
         client.map_err(|e| anyhow!(e))
     }
 
     /// Ends what was started.
-    pub async fn close(self) {
+    pub fn close(self) {
         match self {
+            Self::Embedded { loops, .. } => loops.abort(),
             Self::Real { .. } => {}
         }
     }
