@@ -5,8 +5,10 @@
 //! Never here: what is decided about machines; anything of the controllers.
 
 mod admit;
+mod audit;
 mod discovery;
 mod environment;
+mod eviction;
 mod kinds;
 mod loops;
 mod managed;
@@ -20,6 +22,8 @@ mod plane;
 mod query;
 mod schema;
 mod selector;
+#[cfg(feature = "server")]
+pub mod server;
 mod state;
 mod status;
 mod storage;
@@ -27,6 +31,7 @@ mod strategy;
 mod table;
 mod verbs;
 
+pub use audit::Audit;
 pub use environment::Environment;
 pub use kinds::{Served, served};
 pub use options::Options;

@@ -72,7 +72,7 @@ pub(crate) fn check(kind: &Kind, value: &Value) -> Vec<FieldError> {
     }
     check_controllers(metadata, &mut errors);
     for name in metadata["finalizers"].as_array().into_iter().flatten() {
-        check_finalizer(name, &mut errors);
+        check_finalizer(kind, name, &mut errors);
     }
     errors
 }
@@ -220,15 +220,38 @@ fn check_controllers(metadata: &Value, errors: &mut Vec<FieldError>) {
 /// Finalizers that need no prefix. Source: the API of Kubernetes.
 const PLAIN_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
 
-fn check_finalizer(name: &Value, errors: &mut Vec<FieldError>) {
+fn check_finalizer(kind: &Kind, name: &Value, errors: &mut Vec<FieldError>) {
     let text = name.as_str().unwrap_or_default();
     for complaint in key_complaints(text) {
         errors.push(FieldError::invalid("metadata.finalizers", name, complaint));
     }
-    if !text.contains('/') && !PLAIN_FINALIZERS.contains(&text) && key_complaints(text).is_empty() {
+    if !kind.is_custom() && is_plain(text) && key_complaints(text).is_empty() {
         let detail = "name is neither a standard finalizer name nor is it fully qualified";
         errors.push(FieldError::invalid("metadata.finalizers", name, detail));
     }
+}
+
+/// Whether the name of a finalizer says nothing of whose it is.
+fn is_plain(name: &str) -> bool {
+    !name.contains('/') && !PLAIN_FINALIZERS.contains(&name)
+}
+
+/// What is let through of a custom object and yet warned of: finalizers that anybody might use too.
+pub(crate) fn warnings(kind: &Kind, old: Option<&Value>, new: &Value) -> Vec<String> {
+    if !kind.is_custom() {
+        return Vec::new();
+    }
+    let known = old.map(|old| &old["metadata"]["finalizers"]).and_then(Value::as_array);
+    let names = new["metadata"]["finalizers"].as_array().into_iter().flatten();
+    let is_new = |name: &&Value| known.is_none_or(|known| !known.contains(name));
+    let plain = names.filter(is_new).filter_map(Value::as_str).filter(|name| is_plain(name));
+    let warning = |name| {
+        format!(
+            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name including a path (/) to avoid \
+             accidental conflicts with other finalizer writers"
+        )
+    };
+    plain.map(warning).collect()
 }
 
 /// What is wrong with the metadata of the next state of an object.

@@ -1,9 +1,13 @@
 //! What may differ from plane to plane. Never here: time and chance, which are handed in as they are asked for.
 
+use std::sync::Arc;
+
 use jiff::SignedDuration;
 
+use crate::audit::Audit;
+
 /// How a plane behaves. The default is what Kubernetes does by default.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// How long a node may be silent before it is Unknown.
     pub node_grace: SignedDuration,
@@ -17,6 +21,8 @@ pub struct Options {
     pub event_age: SignedDuration,
     /// The certificate authority that the ConfigMap `kube-root-ca.crt` of each namespace holds; without it there is none.
     pub ca: Option<String>,
+    /// Who is told of every write.
+    pub audit: Option<Arc<Audit>>,
 }
 
 impl Default for Options {
@@ -28,6 +34,7 @@ impl Default for Options {
             orphan_grace: SignedDuration::from_secs(40),
             event_age: SignedDuration::from_hours(1),
             ca: None,
+            audit: None,
         }
     }
 }

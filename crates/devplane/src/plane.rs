@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use tokio::sync::Notify;
 use tower::Service;
 
+use crate::audit::{Audit, Noted};
 use crate::environment::Environment;
 use crate::kinds::Kinds;
 use crate::loops;
@@ -59,13 +60,16 @@ struct Inner {
     state: Mutex<State>,
     /// Wakes whoever runs the loops.
     changed: Notify,
+    audit: Option<Arc<Audit>>,
 }
 
 impl Plane {
     /// An empty control plane, with the namespaces that every cluster has.
     pub fn new(environment: Arc<dyn Environment>, options: Options) -> Plane {
+        let audit = options.audit.clone();
         let state = State::new(environment, options);
-        let plane = Plane { inner: Arc::new(Inner { state: Mutex::new(state), changed: Notify::new() }) };
+        let plane =
+            Plane { inner: Arc::new(Inner { state: Mutex::new(state), changed: Notify::new(), audit }) };
         verbs::found(&plane);
         plane.work();
         plane
@@ -74,11 +78,20 @@ impl Plane {
     /// Answers a request.
     pub async fn call(&self, request: Request<Bytes>, user: &User) -> Response<Body> {
         let (head, body) = request.into_parts();
+        let noted = self.inner.audit.as_ref().and_then(|audit| {
+            let agent = head.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+            let now = self.lock().environment.now();
+            Some((audit, Noted::of(&head.method, head.uri.path(), agent.unwrap_or_default(), now)?))
+        });
         let reply = match self.route(&head.method, &head.uri, &head.headers, &body, user).await {
             Ok(reply) => reply,
             Err(error) => Reply::error(&error),
         };
         self.poke();
+        if let Some((audit, noted)) = noted {
+            let now = self.lock().environment.now();
+            audit(&noted.event(user, reply.code, now));
+        }
         reply.into_response()
     }
 
