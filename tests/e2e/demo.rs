@@ -37,7 +37,7 @@ impl Demo {
     }
 
     async fn all_run(&mut self) {
-        self.talk.line("the line that says that all run", |line| line.contains("all 6 machines")).await;
+        self.talk.line("the line that says that all run", |line| line.contains("6 of 6 machines run")).await;
     }
 
     /// Waits for its end; it must have left nothing on the disk. Returns its exit code and what it said.
@@ -70,7 +70,7 @@ async fn a_demo_that_waits_ends_well_once_every_machine_runs_and_tells_of_each_s
         let count = heard.stdout.iter().filter(|line| line.ends_with(step)).count();
         assert_eq!(count, 3, "{step} in {heard:#?}");
     }
-    says(&heard.stdout, "All 3 machines run, after ");
+    says(&heard.stdout, "3 of 3 machines run, after ");
 }
 
 #[tokio::test]

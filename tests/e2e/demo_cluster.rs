@@ -28,7 +28,7 @@ async fn ended_well(talk: Talk) -> Heard {
 async fn everything_that_was_made_goes_with_the_demo() {
     let plane = ControlPlane::start(controlplane::Options::default()).await.unwrap();
     let mut talk = demo(&plane.admin_kubeconfig(), &[]);
-    talk.line("the line that says that all run", |line| line.contains("all 6 machines")).await;
+    talk.line("the line that says that all run", |line| line.contains("6 of 6 machines run")).await;
     let client = plane.client();
     let nodes: Api<Node> = Api::all(client.clone());
     assert_eq!(nodes.list(&ListParams::default()).await.unwrap().items.len(), 6);

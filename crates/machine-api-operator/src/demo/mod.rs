@@ -3,7 +3,6 @@
 //! Here is the order of things: an API server, CRDs, controllers, the sample, the show, and the way out, on which
 //! nothing is left behind. Never here: how a part of it is done.
 
-mod embedded;
 mod fault;
 mod frame;
 mod healing;
@@ -164,7 +163,8 @@ impl Stage {
         match ending {
             Some(Ending::Complete) => {
                 let seconds = self.began.elapsed().as_secs_f64();
-                self.screen.say(&format!("All {} machines run, after {seconds:.1} s.", args.machines))?;
+                let count = args.machines;
+                self.screen.say(&format!("{count} of {count} machines run, after {seconds:.1} s."))?;
                 Ok(Outcome::Complete)
             }
             Some(Ending::Unseen) => Ok(Outcome::Interrupted),
@@ -272,7 +272,7 @@ impl Stage {
             // The events that are not written yet are about objects that are gone.
             if self.place.is_embedded() { assembly.leave() } else { assembly.end().await }
         }
-        self.place.close();
+        self.place.close().await;
         let end = if removed.is_ok() { "Everything has ended, and nothing is left." } else { "" };
         // If nobody looks on any more there is nobody to tell.
         let _ = self.screen.say(end);

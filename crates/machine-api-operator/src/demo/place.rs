@@ -2,23 +2,28 @@
 //!
 //! Never here: what is asked of it.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use kube::config::Kubeconfig;
-use mapi_devplane::{Environment, Options, Plane, User};
+use mapi_devplane::server::{self, Authority, Server, System};
+use mapi_devplane::{Options, Plane, User};
 use mapi_runtime::client::{self, ClientOptions};
 use tokio::task::JoinHandle;
 
-use super::embedded::{System, run_loops};
+/// What cluster and user are called in the kubeconfig.
+const NAME: &str = "machine-api-demo";
 
 /// An API server.
 pub enum Place {
     /// The one in this process.
     Embedded {
-        /// The control plane.
+        /// The control plane, which our own clients call without a socket.
         plane: Plane,
+        /// The same for everybody else.
+        server: Server,
         /// Its loops.
         loops: JoinHandle<()>,
         /// How kubectl reaches it.
@@ -36,18 +41,25 @@ pub enum Place {
 impl Place {
     /// Starts the embedded API server, or reads how to reach the given one.
     pub async fn open(kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
-        let Some(path) = kubeconfig else { return Ok(Self::embedded()) };
+        let Some(path) = kubeconfig else {
+            return Self::embedded().await.context("cannot start the embedded API server");
+        };
         let what = || format!("cannot use kubeconfig `{}`", path.display());
         let config = client::config(Some(path)).await.map_err(|e| anyhow!(e)).with_context(what)?;
         let kubeconfig = Kubeconfig::read_from(path).with_context(what)?;
         Ok(Self::Real { config: Box::new(config), kubeconfig: Box::new(kubeconfig) })
     }
 
-    fn embedded() -> Self {
-        let environment: Arc<dyn Environment> = Arc::new(System::default());
-        let plane = Plane::new(Arc::clone(&environment), Options::default());
-        let loops = tokio::spawn(run_loops(plane.clone(), environment));
-        Self::Embedded { plane, loops, kubeconfig: Box::default() }
+    async fn embedded() -> anyhow::Result<Self> {
+        let (system, authority) = (Arc::new(System::new()), Authority::new()?);
+        let options = Options { ca: Some(authority.pem().into()), ..Options::default() };
+        let plane = Plane::new(system.clone(), options);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let server = Server::start(plane.clone(), &authority, address).await?;
+        let token = plane.issue(User::admin(), None);
+        let kubeconfig = Kubeconfig::from_yaml(&server::kubeconfig(&server, &authority, NAME, &token))?;
+        let loops = tokio::spawn(server::drive(plane.clone(), system));
+        Ok(Self::Embedded { plane, server, loops, kubeconfig: Box::new(kubeconfig) })
     }
 
     /// Whether all of it goes with this process anyhow.
@@ -86,9 +98,12 @@ impl Place {
     }
 
     /// Ends what was started.
-    pub fn close(self) {
+    pub async fn close(self) {
         match self {
-            Self::Embedded { loops, .. } => loops.abort(),
+            Self::Embedded { server, loops, .. } => {
+                server.stop().await;
+                loops.abort();
+            }
             Self::Real { .. } => {}
         }
     }

@@ -17,7 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::frame::{Board, Note, room};
+use super::frame::{Board, Note, counts, room};
 use super::healing::Healing;
 use super::sample::SETS;
 use super::screen::{Screen, Step, time};
@@ -167,9 +167,9 @@ impl Show {
             let is_complete = snapshot.counts.is_complete() && (self.notes.is_settled() || wanted == goal);
             if is_complete {
                 if !self.notes.is_settled() && !until_complete {
-                    let text = format!("{goal} machines after {:.1} s", self.began.elapsed().as_secs_f64());
-                    self.notes.add(false, "All run:", &text, "");
-                    self.tell(screen, &format!("all {text} run"))?;
+                    let text = format!("run after {:.1} s", self.began.elapsed().as_secs_f64());
+                    self.notes.add(false, "Complete", &format!("{goal} machines"), &text);
+                    self.tell(screen, &counts(&snapshot.counts, "machines run").plain())?;
                 }
                 self.notes.settle();
                 if let Some(healing) = healing.as_deref_mut()
