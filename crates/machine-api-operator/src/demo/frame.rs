@@ -49,13 +49,12 @@ const WIDEST: usize = 120;
 /// What happened last, this many.
 const NOTES: usize = 3;
 
-/// With fewer lines than this the notes and empty lines make room.
+/// With fewer lines than this the notes make room.
 const TIGHT: usize = 16;
 
-/// Lines beside the machines: header, counts, heading, and, unless it is tight, three empty lines and the notes.
+/// Lines beside the machines that are always there: title, counts, heading, the sets, and, unless it is tight, notes.
 fn overhead(size: Size, sets: usize) -> usize {
-    let airy = if size.rows < TIGHT { 0 } else { 2 + NOTES };
-    3 + sets + airy
+    3 + sets + if size.rows < TIGHT { 0 } else { NOTES }
 }
 
 /// How many machines can be shown.
@@ -67,24 +66,23 @@ pub fn room(size: Size, sets: usize) -> usize {
 pub fn frame(board: &Board<'_>, size: Size) -> Vec<Line> {
     let Board { place, snapshot, notes, elapsed } = board;
     let width = size.columns.min(WIDEST);
-    let is_tight = size.rows < TIGHT;
     let seconds = format!("{} s", elapsed.as_secs());
     let title = Line::default()
         .and(Style::Bold, "machine-api-operator demo")
         .and(Style::Dim, format!(" · {}", cut(place, width.saturating_sub(30 + seconds.len()))))
         .pad(width.saturating_sub(seconds.len()))
         .and(Style::Plain, seconds);
-    let mut lines = vec![title, counts(&snapshot.counts, "machines run")];
-    if !is_tight {
-        lines.push(Line::default());
-    }
-    lines.extend(table(snapshot, room(size, snapshot.sets.len())));
-    if !is_tight {
-        lines.push(Line::default());
-        lines.extend(notes[notes.len().saturating_sub(NOTES)..].iter().map(note));
-    }
-    lines.truncate(size.rows);
-    lines.into_iter().map(|line| line.cut(width)).collect()
+    let head = vec![title, counts(&snapshot.counts, "machines run")];
+    let last = &notes[notes.len().saturating_sub(NOTES)..];
+    let is_tight = size.rows < TIGHT;
+    let notes: Vec<Line> = if is_tight { vec![] } else { last.iter().map(note).collect() };
+    // Empty lines between the parts make room for machines if that lets all of them be shown.
+    let room = room(size, snapshot.sets.len());
+    let is_airy = !is_tight && (!snapshot.is_whole() || snapshot.rows.len() + 2 <= room);
+    let table = table(snapshot, room.saturating_sub(if is_airy { 2 } else { 0 }));
+    let gap = || is_airy.then(Line::default);
+    let lines = head.into_iter().chain(gap()).chain(table).chain(gap()).chain(notes);
+    lines.take(size.rows).map(|line| line.cut(width)).collect()
 }
 
 /// `3 of 6 machines run · 2 Provisioned · 1 New`.
@@ -270,6 +268,50 @@ mod tests {
                12 s  DetectedUnhealthy sample-a-2xk4p Machine machine-api-demo/sample/sampl…
         "#]],
         );
+    }
+
+    #[test]
+    fn empty_lines_make_room_before_machines_are_left_out() {
+        let machines: Vec<_> =
+            (0..8).map(|i| machine("sample-a", &format!("sample-a-{i:05}"), 1, "Running")).collect();
+        check(&machines, 8, Size { columns: 80, rows: 16 }, expect![[r#"
+            machine-api-operator demo · embedded API server                             14 s
+            8 of 16 machines run
+              MACHINE         PHASE         NODE            WAITS FOR
+            sample-a · zone-sample-a · 8 of 8 run
+              sample-a-00000  Running       sample-a-00000
+              sample-a-00001  Running       sample-a-00001
+              sample-a-00002  Running       sample-a-00002
+              sample-a-00003  Running       sample-a-00003
+              sample-a-00004  Running       sample-a-00004
+              sample-a-00005  Running       sample-a-00005
+              sample-a-00006  Running       sample-a-00006
+              sample-a-00007  Running       sample-a-00007
+            sample-b · zone-sample-b · 0 of 8 run
+                2 s  Create sample-a-2xk4p again
+                3 s  Create sample-a-2xk4p and again
+               12 s  DetectedUnhealthy sample-a-2xk4p Machine machine-api-demo/sample/sampl…
+        "#]]);
+        check(&machines, 8, Size { columns: 80, rows: 18 }, expect![[r#"
+            machine-api-operator demo · embedded API server                             14 s
+            8 of 16 machines run
+
+              MACHINE         PHASE         NODE            WAITS FOR
+            sample-a · zone-sample-a · 8 of 8 run
+              sample-a-00000  Running       sample-a-00000
+              sample-a-00001  Running       sample-a-00001
+              sample-a-00002  Running       sample-a-00002
+              sample-a-00003  Running       sample-a-00003
+              sample-a-00004  Running       sample-a-00004
+              sample-a-00005  Running       sample-a-00005
+              sample-a-00006  Running       sample-a-00006
+              sample-a-00007  Running       sample-a-00007
+            sample-b · zone-sample-b · 0 of 8 run
+
+                2 s  Create sample-a-2xk4p again
+                3 s  Create sample-a-2xk4p and again
+               12 s  DetectedUnhealthy sample-a-2xk4p Machine machine-api-demo/sample/sampl…
+        "#]]);
     }
 
     #[test]

@@ -91,8 +91,8 @@ impl Screen {
     /// How many lines the table may have.
     pub fn size(&self) -> Size {
         match &self.kind {
-            Kind::Terminal(_) => below(terminal_size(), &self.intro),
-            Kind::Plain(_) => below(USUAL, &self.intro),
+            Kind::Terminal(_) => for_table(terminal_size(), &self.intro),
+            Kind::Plain(_) => for_table(USUAL, &self.intro),
         }
     }
 
@@ -159,9 +159,7 @@ impl Terminal {
             }
             Some(_) | None => {}
         }
-        // The last line stays free for the cursor.
-        let size = Size { rows: size.rows.saturating_sub(1), ..size };
-        let lines = frame(board, size);
+        let lines = frame(board, for_table(whole, intro));
         for line in &lines {
             text += &if self.has_colour { line.ansi() } else { line.plain() };
             // Behind the last column the cursor stands on it, and would erase it.
@@ -217,6 +215,12 @@ fn below(size: Size, intro: &[String]) -> Size {
     if size.rows < above + LEAST { size } else { Size { rows: size.rows - above, ..size } }
 }
 
+/// What the table may have of that: the last line is where the cursor stands.
+fn for_table(size: Size, intro: &[String]) -> Size {
+    let size = below(size, intro);
+    Size { rows: size.rows.saturating_sub(1), ..size }
+}
+
 fn terminal_size() -> Size {
     match rustix::termios::tcgetwinsize(stdout()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
@@ -245,7 +249,7 @@ impl Film {
     }
 
     fn note(&mut self, board: &Board<'_>, intro: &[String]) -> io::Result<()> {
-        let size = below(USUAL, intro);
+        let size = for_table(USUAL, intro);
         let above = intro.iter().map(|line| Line::default().and(Style::Plain, line));
         let lines: Vec<Line> = above.chain(frame(board, size)).collect();
         if lines == self.last {
