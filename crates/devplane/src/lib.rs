@@ -33,8 +33,8 @@ mod strategy;
 mod table;
 mod verbs;
 
-pub use audit::Audit;
 pub use admission::{Caller, ServiceReference, WebhookAnswer, WebhookCall};
+pub use audit::Audit;
 pub use environment::Environment;
 pub use kinds::{Served, served};
 pub use options::Options;

@@ -277,6 +277,7 @@ mod tests {
     #[test]
     fn a_field_selector_needs_an_operator() {
         assert!(Fields::parse("metadata.name").is_err());
-        assert_eq!(Fields::parse("metadata.name=a,x!=b").unwrap().name(), Some("a"));
+        let wanted = vec![("metadata.name".into(), true, "a".into()), ("x".into(), false, "b".into())];
+        assert_eq!(Fields::parse("metadata.name=a,x!=b").unwrap(), Fields(wanted));
     }
 }
