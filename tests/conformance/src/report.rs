@@ -1,0 +1,85 @@
+//! What came of the cases, for people. Never here: how it came about.
+
+use std::time::Duration;
+
+use crate::{load::Driver, target::Server};
+
+/// What a case came to.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// As expected.
+    Agrees,
+    /// Not as expected, and the case says why that may be.
+    Tolerated(String),
+    /// Not as expected: the story.
+    Fails(String),
+}
+
+/// A case that was done.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub title: String,
+    pub driver: Driver,
+    pub outcome: Outcome,
+}
+
+/// All that was done.
+pub(crate) struct Report {
+    pub server: Server,
+    pub done: Vec<Done>,
+    pub left_out: Vec<String>,
+    pub took: Duration,
+}
+
+impl Report {
+    pub(crate) fn is_good(&self) -> bool {
+        self.count(None, is_failure) == 0
+    }
+
+    /// Prints the failures, what is tolerated, and the counts. The last line is of the form that Rust's tests have.
+    pub(crate) fn print(&self) {
+        for done in &self.done {
+            if let Outcome::Fails(story) = &done.outcome {
+                println!("FAILED {}\n{story}", done.title);
+            }
+        }
+        for done in &self.done {
+            if let Outcome::Tolerated(reason) = &done.outcome {
+                println!("differs: {}: {reason}", done.title);
+            }
+        }
+        for what in &self.left_out {
+            println!("left out: {what}");
+        }
+        let (all, failed) = (self.done.len(), self.count(None, is_failure));
+        let drivers: Vec<String> = Driver::ALL
+            .into_iter()
+            .map(|driver| format!("{} {}", driver.name(), self.share(Some(driver))))
+            .collect();
+        println!("{}: {} · {}", self.server.name(), self.share(None), drivers.join(" · "));
+        println!(
+            "test result: {}. {} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out; finished in {:.2}s",
+            if failed == 0 { "ok" } else { "FAILED" },
+            all - failed,
+            self.took.as_secs_f64(),
+        );
+    }
+
+    /// `12 of 14 (1 tolerated)`.
+    fn share(&self, driver: Option<Driver>) -> String {
+        let all = self.count(driver, |_| true);
+        let agreeing = self.count(driver, |outcome| matches!(outcome, Outcome::Agrees));
+        let tolerated = self.count(driver, |outcome| matches!(outcome, Outcome::Tolerated(_)));
+        let note = if tolerated == 0 { String::new() } else { format!(" ({tolerated} tolerated)") };
+        format!("{agreeing} of {all}{note}")
+    }
+
+    fn count(&self, driver: Option<Driver>, is_so: impl Fn(&Outcome) -> bool) -> usize {
+        let of_driver = self.done.iter().filter(|done| driver.is_none_or(|driver| done.driver == driver));
+        of_driver.filter(|done| is_so(&done.outcome)).count()
+    }
+}
+
+fn is_failure(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Fails(_))
+}

@@ -1,0 +1,78 @@
+//! The servers that are examined. Never here: what is asked of them.
+
+use std::{any::Any, fs, path::PathBuf};
+
+use anyhow::Context as _;
+use controlplane::{ControlPlane, Options};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+use crate::load::package;
+
+/// Which server is examined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// kube-apiserver with etcd and kube-controller-manager.
+    Real,
+    /// The embedded control plane.
+    Devplane,
+}
+
+impl Server {
+    /// As it is called in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Server::Real => "real",
+            Server::Devplane => "devplane",
+        }
+    }
+}
+
+/// A running server.
+pub(crate) struct Target {
+    pub server: Server,
+    pub client: Client,
+    pub kubeconfig: PathBuf,
+    /// What keeps it running.
+    _held: Box<dyn Any + Send + Sync>,
+}
+
+impl Target {
+    /// Starts it, with the kinds of `fixtures/`. The environment variable `CONFORMANCE_KUBECONFIG` names one that
+    /// runs already.
+    pub(crate) async fn start(server: Server) -> anyhow::Result<Target> {
+        let (kubeconfig, held): (PathBuf, Box<dyn Any + Send + Sync>) =
+            match (std::env::var_os("CONFORMANCE_KUBECONFIG"), server) {
+                (Some(file), _) => (file.into(), Box::new(())),
+                (None, Server::Real) => {
+                    let plane =
+                        ControlPlane::start(Options { manifests: fixtures()?, ..Options::default() }).await?;
+                    (plane.admin_kubeconfig(), Box::new(plane))
+                }
+                (None, Server::Devplane) => devplane().await?,
+            };
+        let parsed = Kubeconfig::read_from(&kubeconfig)?;
+        let mut config = Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await?;
+        config.default_retry = false;
+        let client = Client::try_from(config)?;
+        for manifest in fixtures()? {
+            controlplane::apply_yaml(&client, &manifest).await.context("cannot apply the fixtures")?;
+        }
+        Ok(Target { server, client, kubeconfig, _held: held })
+    }
+}
+
+/// Starts the embedded control plane: its kubeconfig, and what keeps it running.
+async fn devplane() -> anyhow::Result<(PathBuf, Box<dyn Any + Send + Sync>)> {
+    anyhow::bail!("the embedded control plane does not serve yet")
+}
+
+fn fixtures() -> anyhow::Result<Vec<String>> {
+    let mut files: Vec<PathBuf> = fs::read_dir(package().join("fixtures"))?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
+    files.sort();
+    files.iter().map(|file| Ok(fs::read_to_string(file)?)).collect()
+}
