@@ -92,10 +92,19 @@ fn rows(subject: &str, words: &Words, case: Case) -> anyhow::Result<Vec<Loaded>>
             let mut words = words.clone();
             words.extend(&case.define);
             words.extend(row);
-            let title = format!("{subject}: {}", words.text(&case.name)?);
+            let title = title(&words, &case).with_context(|| format!("case `{subject}: {}`", case.name))?;
+            let title = format!("{subject}: {title}");
             Ok(Loaded { title, words, case: case.clone() })
         })
         .collect()
+}
+
+/// A title that names the namespace would be another in each run.
+fn title(words: &Words, case: &Case) -> anyhow::Result<String> {
+    let mut words = words.clone();
+    words.set("ns", "(its namespace)");
+    words.set("id", "(its name)");
+    words.text(&case.name)
 }
 
 fn read<T: serde::de::DeserializeOwned>(file: &Path) -> anyhow::Result<T> {

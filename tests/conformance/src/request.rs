@@ -70,8 +70,9 @@ pub(crate) fn call(step: &Step, words: &Words) -> anyhow::Result<Option<Call>> {
         Some(value) => words.value(value)?.to_string().into_bytes(),
     };
     let mut headers = Vec::new();
+    let sort = step.patch_type.as_ref().map(|sort| words.text(sort)).transpose()?;
     if !body.is_empty() && !step.headers.contains_key("content-type") {
-        headers.push(("content-type".to_owned(), content_type(step.patch_type.as_deref())?.to_owned()));
+        headers.push(("content-type".to_owned(), content_type(sort.as_deref())?.to_owned()));
     }
     for (name, value) in &step.headers {
         headers.push((name.clone(), words.text(value)?));

@@ -61,8 +61,13 @@ impl Words {
         if depth > DEPTH {
             bail!("`{word}` is defined by itself");
         }
-        let value = self.0.get(word).with_context(|| format!("nothing is called `{word}` here"))?;
-        self.value_at(value, depth + 1)
+        let (name, path) = word.split_once('.').unwrap_or((word, ""));
+        let value = self.0.get(name).with_context(|| format!("nothing is called `{name}` here"))?;
+        if path.is_empty() {
+            return self.value_at(value, depth + 1);
+        }
+        let part = value.pointer(&format!("/{}", path.replace('.', "/")));
+        self.value_at(part.with_context(|| format!("`{name}` has no `{path}`"))?, depth + 1)
     }
 
     fn text_at(&self, text: &str, depth: u32) -> anyhow::Result<String> {
@@ -125,6 +130,7 @@ mod tests {
     fn words_are_replaced_in_texts_keys_and_values() {
         for (given, wanted) in [
             (json!("${maps}/a"), json!("/namespaces/case-1/configmaps/a")),
+            (json!("${pod.metadata.name}"), json!("a")),
             (json!({"${ns}": ["${count}", "n=${count}"]}), json!({"case-1": [3, "n=3"]})),
             (
                 json!({"<like>": "pod", "metadata": {"name": "b"}, "spec": null}),
