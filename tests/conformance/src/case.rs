@@ -63,7 +63,7 @@ pub(crate) struct Step {
     /// Name of what goes on.
     #[serde(rename = "as")]
     pub name: Option<String>,
-    pub query: BTreeMap<String, Value>,
+    pub query: Option<Value>,
     pub headers: BTreeMap<String, String>,
     /// The sort of a patch: `json`, `merge`, `strategic`, `apply`.
     #[serde(rename = "type")]

@@ -1,6 +1,6 @@
 //! The official Python client as a driver: a program of its own that prints a line per case. Never here: its cases.
 
-use std::{path::Path, process::Stdio};
+use std::{path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context as _, ensure};
 use tokio::process::Command;
@@ -64,7 +64,12 @@ fn results(stdout: &str) -> Vec<Done> {
                 continue;
             }
         };
-        done.push(Done { title: format!("python: {title}"), driver: Driver::Python, outcome });
+        done.push(Done {
+            title: format!("python: {title}"),
+            driver: Driver::Python,
+            outcome,
+            took: Duration::ZERO,
+        });
     }
     done
 }

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::{load::Driver, target::Server};
 
+/// Longer than this a case is worth a line.
+const SLOW: Duration = Duration::from_secs(8);
+
 /// What a case came to.
 #[derive(Debug)]
 pub(crate) enum Outcome {
@@ -21,6 +24,7 @@ pub(crate) struct Done {
     pub title: String,
     pub driver: Driver,
     pub outcome: Outcome,
+    pub took: Duration,
 }
 
 /// All that was done.
@@ -47,6 +51,11 @@ impl Report {
             if let Outcome::Tolerated(reason) = &done.outcome {
                 println!("differs: {}: {reason}", done.title);
             }
+        }
+        let mut slowest: Vec<&Done> = self.done.iter().filter(|done| done.took > SLOW).collect();
+        slowest.sort_by_key(|done| std::cmp::Reverse(done.took));
+        for done in slowest {
+            println!("slow: {}: {:.1} s", done.title, done.took.as_secs_f64());
         }
         for what in &self.left_out {
             println!("left out: {what}");

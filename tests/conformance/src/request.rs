@@ -52,12 +52,16 @@ pub(crate) fn call(step: &Step, words: &Words) -> anyhow::Result<Option<Call>> {
         (Some(_), Some(_)) => bail!("a step has one request"),
     };
     let mut path = words.text(path)?;
-    let mut query: Vec<(String, Value)> = step.query.clone().into_iter().collect();
+    let mut query = match step.query.as_ref().map(|query| words.value(query)).transpose()? {
+        None => Map::new(),
+        Some(Value::Object(query)) => query,
+        Some(other) => bail!("a query is a map, not {other}"),
+    };
     if step.watch.is_some() {
-        query.push(("watch".into(), true.into()));
+        query.insert("watch".into(), true.into());
     }
     for (key, value) in query {
-        let value = match words.value(&value)? {
+        let value = match value {
             Value::String(text) => text,
             other => other.to_string(),
         };

@@ -84,15 +84,21 @@ async fn run(target: &Target, wanted: &[String]) -> anyhow::Result<Report> {
         }
         python::run(target).await.unwrap_or_else(|error| {
             let outcome = Outcome::Fails(format!("  {error:#}"));
-            vec![Done { title: "python: all cases".into(), driver: Driver::Python, outcome }]
+            vec![Done {
+                title: "python: all cases".into(),
+                driver: Driver::Python,
+                outcome,
+                took: Duration::ZERO,
+            }]
         })
     };
     let by_us = futures::stream::iter(cases.into_iter().enumerate())
-        .map(|(number, case)| suite.done(number, case))
-        .buffered(LANES)
-        .collect::<Vec<Done>>();
+        .map(async |(number, case)| (number, suite.done(number, case).await))
+        .buffer_unordered(LANES)
+        .collect::<Vec<(usize, Done)>>();
     let (mut done, more) = tokio::join!(by_us, by_python);
-    done.extend(more);
+    done.sort_by_key(|(number, _)| *number);
+    let done = done.into_iter().map(|(_, done)| done).chain(more).collect();
     if std::env::var_os("CI").is_some() && !left_out.is_empty() {
         bail!("left out: {}", left_out.join("; "));
     }
@@ -130,7 +136,7 @@ impl<'a> Suite<'a> {
     }
 
     async fn done(&self, number: usize, loaded: Loaded) -> Done {
-        let driver = loaded.driver();
+        let (began, driver) = (Instant::now(), loaded.driver());
         let Loaded { title, mut words, case } = loaded;
         let id = format!("case-{number}-{}", self.run);
         words.set("id", id.as_str());
@@ -161,7 +167,7 @@ impl<'a> Suite<'a> {
             (Some(story), None) => Outcome::Fails(story),
             (None, Some(_)) => Outcome::Fails("  it agrees now: take away its `differs`".into()),
         };
-        Done { title, driver, outcome }
+        Done { title, driver, outcome, took: began.elapsed() }
     }
 }
 

@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 /// A map with this key is the named one with the rest of the map laid over it.
 const LIKE: &str = "<like>";
 
+/// The map under this key is laid over the others.
+const OVER: &str = "<over>";
+
 /// Deep enough for a path that names a namespace that names a case; a word that contains itself is not.
 const DEPTH: u32 = 8;
 
@@ -47,9 +50,15 @@ impl Words {
                     Some(other) => bail!("`{LIKE}` names a definition, {other} is none"),
                     None => Value::Object(Map::new()),
                 };
+                let target = filled.as_object_mut().context("only a map can be the base of a map")?;
                 for (key, field) in fields.iter().filter(|(key, _)| *key != LIKE) {
-                    let target = filled.as_object_mut().context("only a map can be the base of a map")?;
-                    overlay(target, self.text_at(key, depth)?, self.value_at(field, depth)?);
+                    match (key == OVER, self.value_at(field, depth)?) {
+                        (false, value) => overlay(target, self.text_at(key, depth)?, value),
+                        (true, Value::Object(above)) => {
+                            above.into_iter().for_each(|(key, value)| overlay(target, key, value));
+                        }
+                        (true, other) => bail!("only a map can be laid over a map, not {other}"),
+                    }
                 }
                 Ok(filled)
             }
