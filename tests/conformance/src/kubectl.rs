@@ -61,9 +61,7 @@ pub(crate) fn command(
     if let Ok(namespace) = words.text("${ns}") {
         command.arg(format!("--namespace={namespace}"));
     }
-    for argument in split(arguments)? {
-        command.arg(words.text(&argument)?);
-    }
+    command.args(split(&words.text(arguments)?)?);
     for (name, value) in &step.env {
         command.env(name, words.text(value)?);
     }
