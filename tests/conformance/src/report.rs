@@ -1,8 +1,11 @@
 //! What came of the cases, for people. Never here: how it came about.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
-use crate::{load::Driver, target::Server};
+use crate::{
+    load::{Driver, package},
+    target::Server,
+};
 
 /// Longer than this a case is worth a line.
 const SLOW: Duration = Duration::from_secs(8);
@@ -32,6 +35,8 @@ pub(crate) struct Report {
     pub server: Server,
     pub done: Vec<Done>,
     pub left_out: Vec<String>,
+    /// Whether it was the whole suite.
+    pub is_whole: bool,
     pub took: Duration,
 }
 
@@ -65,13 +70,26 @@ impl Report {
             .into_iter()
             .map(|driver| format!("{} {}", driver.name(), self.share(Some(driver))))
             .collect();
-        println!("{}: {} · {}", self.server.name(), self.share(None), drivers.join(" · "));
+        let line = format!("{}: {} · {}", self.server.name(), self.share(None), drivers.join(" · "));
+        println!("{line}");
+        if self.is_whole {
+            self.keep(&line);
+        }
         println!(
             "test result: {}. {} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out; finished in {:.2}s",
             if failed == 0 { "ok" } else { "FAILED" },
             all - failed,
             self.took.as_secs_f64(),
         );
+    }
+
+    /// Writes the counts down, so that those of both servers can be shown at once.
+    fn keep(&self, line: &str) {
+        let file = package().join("../../build").join(format!("conformance-{}.txt", self.server.name()));
+        let folder = file.parent().expect("it is in a folder");
+        if let Err(error) = fs::create_dir_all(folder).and_then(|()| fs::write(&file, format!("{line}\n"))) {
+            println!("cannot write `{}`: {error}", file.display());
+        }
     }
 
     /// `12 of 14 (1 tolerated)`.

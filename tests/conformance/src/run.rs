@@ -102,7 +102,7 @@ async fn run(target: &Target, wanted: &[String]) -> anyhow::Result<Report> {
     if std::env::var_os("CI").is_some() && !left_out.is_empty() {
         bail!("left out: {}", left_out.join("; "));
     }
-    Ok(Report { server: target.server, done, left_out, took: began.elapsed() })
+    Ok(Report { server: target.server, done, left_out, is_whole: wanted.is_empty(), took: began.elapsed() })
 }
 
 /// What all cases share.

@@ -69,10 +69,16 @@ async fn devplane() -> anyhow::Result<(PathBuf, Box<dyn Any + Send + Sync>)> {
     anyhow::bail!("the embedded control plane does not serve yet")
 }
 
+/// The kinds that cases use: those made for it, and those of the product.
 fn fixtures() -> anyhow::Result<Vec<String>> {
-    let mut files: Vec<PathBuf> = fs::read_dir(package().join("fixtures"))?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<_, _>>()?;
+    let product = package().join("../../install/crds");
+    let mut files = Vec::new();
+    for folder in [package().join("fixtures"), product.clone(), product.join("Default")] {
+        for entry in fs::read_dir(folder)? {
+            files.push(entry?.path());
+        }
+    }
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml"));
     files.sort();
     files.iter().map(|file| Ok(fs::read_to_string(file)?)).collect()
 }
