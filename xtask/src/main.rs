@@ -10,6 +10,7 @@ mod generate;
 mod matrix;
 mod play;
 mod rbac;
+mod schemas;
 mod tidy;
 mod workspace;
 
@@ -32,6 +33,8 @@ enum Task {
     Matrix(matrix::Args),
     /// Bring up a cluster with simulated machines to look at with kubectl. Ctrl-C ends it.
     Play(play::Args),
+    /// Write the schemas that the embedded control plane has of the kinds of Kubernetes, from a real API server.
+    DevplaneSchemas(schemas::Args),
     /// Measure writes, CPU and memory of fleets of several sizes on a real control plane.
     Bench(bench::Args),
 }
@@ -42,6 +45,7 @@ fn main() -> anyhow::Result<()> {
         Task::Tidy(args) => tidy::run(&args),
         Task::Matrix(args) => matrix::run(&args),
         Task::Play(args) => play::run(&args),
+        Task::DevplaneSchemas(args) => schemas::run(&args),
         Task::Bench(args) => bench::run(&args),
     }
 }

@@ -36,7 +36,8 @@ pub(crate) fn suffix(environment: &dyn Environment) -> String {
     let mut letters = String::with_capacity(5);
     for _ in 0..5 {
         let count = LETTERS.len() as u64;
-        letters.push(char::from(LETTERS[usize::try_from(number % count).expect("it is less than the count")]));
+        letters
+            .push(char::from(LETTERS[usize::try_from(number % count).expect("it is less than the count")]));
         number /= count;
     }
     letters

@@ -2,13 +2,20 @@
 
 mod built_in;
 mod custom;
+pub(crate) mod event;
+pub(crate) mod select;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::schema::Schema;
 
+pub(crate) use built_in::{SCALE, component, components};
+pub use built_in::{Served, served};
 pub(crate) use custom::kinds_of_crd;
+pub(crate) use select::Selected;
 
 /// Where objects are kept: one for each resource, whatever versions it is served in.
 pub(crate) type Bucket = Arc<str>;
@@ -31,11 +38,14 @@ pub(crate) struct Kind {
     pub has_status: bool,
     /// Where the subresource `scale` finds its numbers, if there is one.
     pub scale: Option<Scale>,
+    /// Subresources beside `status` and `scale`.
+    pub subresources: &'static [Subresource],
     /// The whole object, `metadata` included.
     pub schema: Arc<Schema>,
     /// What `kubectl get` shows; for built-in kinds with columns of their own see `table`.
     pub columns: Vec<Column>,
-    /// Paths that field selectors may name beside `metadata.name` and `metadata.namespace`.
+    /// Paths that field selectors may name beside `metadata.name` and `metadata.namespace`, in the form that is kept.
+    /// Requests go by [`Kind::selected`].
     pub selectable: &'static [&'static str],
     pub bucket: Bucket,
     pub origin: Origin,
@@ -54,6 +64,44 @@ pub(crate) enum Verb {
     Watch,
 }
 
+/// A subresource that takes objects of another kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Subresource {
+    pub name: &'static str,
+    pub group: &'static str,
+    pub version: &'static str,
+    pub kind: &'static str,
+    pub verbs: &'static [Verb],
+}
+
+impl Verb {
+    /// As discovery names it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Verb::Create => "create",
+            Verb::Delete => "delete",
+            Verb::DeleteCollection => "deletecollection",
+            Verb::Get => "get",
+            Verb::List => "list",
+            Verb::Patch => "patch",
+            Verb::Update => "update",
+            Verb::Watch => "watch",
+        }
+    }
+}
+
+/// What may be done with objects of CRDs, in the order in which a real API server names it.
+pub(crate) const CUSTOM_VERBS: &[Verb] = &[
+    Verb::Delete,
+    Verb::DeleteCollection,
+    Verb::Get,
+    Verb::List,
+    Verb::Patch,
+    Verb::Create,
+    Verb::Update,
+    Verb::Watch,
+];
+
 /// Who brought a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -63,7 +111,8 @@ pub(crate) enum Origin {
     Custom(String),
 }
 
-/// Paths of the scale subresource, as a CRD gives them: `.spec.replicas`.
+/// Paths of the scale subresource, as a CRD gives them: `.spec.replicas`. The selector of a CRD is text, that of a
+/// built-in kind an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Scale {
     pub spec_replicas: String,
@@ -136,5 +185,27 @@ impl Kind {
     /// Whether a CRD brought it.
     pub(crate) fn is_custom(&self) -> bool {
         self.origin != Origin::BuiltIn
+    }
+}
+
+impl Kind {
+    /// An object that is stored in another form, in the one of this kind.
+    pub(crate) fn show(&self, mut stored: Value) -> Value {
+        if self.group == event::GROUP {
+            event::from_stored(&mut stored);
+        } else {
+            stored["apiVersion"] = self.api_version().into();
+        }
+        stored
+    }
+
+    /// An object of this kind in the form that is stored.
+    pub(crate) fn keep(&self, mut shown: Value) -> Value {
+        if self.group == event::GROUP {
+            event::to_stored(&mut shown);
+        } else if self.plural == "events" && !self.is_custom() {
+            event::complete(&mut shown);
+        }
+        shown
     }
 }

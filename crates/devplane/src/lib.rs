@@ -4,17 +4,32 @@
 //! simulator can run it in virtual time. The HTTPS server is a shell around the service. Authorisation is not evaluated.
 //! Never here: what is decided about machines; anything of the controllers.
 
+mod admit;
+mod audit;
 mod discovery;
 mod environment;
 mod kinds;
 mod loops;
 mod managed;
+mod metadata;
+mod negotiate;
 mod openapi;
+mod options;
 mod patch;
+mod path;
+mod plane;
+mod query;
 mod schema;
+mod selector;
 mod state;
 mod status;
 mod storage;
+mod strategy;
 mod table;
+mod verbs;
 
+pub use audit::Audit;
 pub use environment::Environment;
+pub use kinds::{Served, served};
+pub use options::Options;
+pub use plane::{Body, Local, Plane, User};

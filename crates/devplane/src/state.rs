@@ -1,14 +1,20 @@
 //! Everything that is behind the lock, and the writes that requests and loops share: keep an object, delete an object.
 //! Never here: how a request looks; what decides that an object goes.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Weak};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::environment::{Environment, seconds};
 use crate::kinds::{Kind, Kinds};
 use crate::loops::Loops;
+use crate::loops::crds::mark_ending;
+use crate::openapi::Documents;
+use crate::options::Options;
+use crate::plane::User;
 use crate::status::{ApiError, Named};
 use crate::storage::{Object, Storage};
 
@@ -26,6 +32,14 @@ pub(crate) struct State {
     pub kinds: Kinds,
     pub loops: Loops,
     pub environment: Arc<dyn Environment>,
+    /// How long a pod that does not say so stays on a node that is silent or not ready.
+    pub pod_toleration_s: i64,
+    /// When watches are to be woken, to end or to send a bookmark.
+    pub timers: BTreeMap<(Timestamp, u64), Weak<Notify>>,
+    /// Who may come in, and until when.
+    pub tokens: HashMap<String, (User, Option<Timestamp>)>,
+    /// Schemas as clients are told them.
+    pub documents: Documents,
 }
 
 /// How dependents fare when their owner is deleted.
@@ -56,6 +70,20 @@ pub(crate) enum Deleted {
 }
 
 impl State {
+    /// A state in which nothing is stored yet.
+    pub(crate) fn new(environment: Arc<dyn Environment>, options: Options) -> Self {
+        State {
+            storage: Storage::new(),
+            kinds: Kinds::new(),
+            pod_toleration_s: options.pod_toleration.as_secs(),
+            loops: Loops::new(options),
+            environment,
+            timers: BTreeMap::new(),
+            tokens: HashMap::new(),
+            documents: Documents::default(),
+        }
+    }
+
     /// Keeps the next state of an object that has one. One that only waited for its finalizers goes with the last of
     /// them. Returns what is to be answered.
     pub(crate) fn update(&mut self, kind: &Kind, old: &Object, value: Value) -> Value {
@@ -70,7 +98,12 @@ impl State {
     }
 
     /// Deletes an object, or marks it so that it goes when it may.
-    pub(crate) fn delete(&mut self, kind: &Kind, object: &Object, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+    pub(crate) fn delete(
+        &mut self,
+        kind: &Kind,
+        object: &Object,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, ApiError> {
         check_preconditions(kind, object, options)?;
         let now = self.environment.now();
         let mut value = object.value();
@@ -81,12 +114,21 @@ impl State {
         if is_namespace(kind) && value["status"]["phase"] != "Terminating" {
             value["status"]["phase"] = "Terminating".into();
         }
+        if is_crd(kind) && !was_deleting {
+            mark_ending(&mut value, now);
+        }
+        if is_namespace(kind) || is_crd(kind) {
+            without_grace(&mut value);
+        }
         let waits = grace_s > 0 || has_finalizers(&value);
         if !waits {
             let gone = if options.dry_run { value } else { self.storage.remove(now, kind, value).value() };
             return Ok(Deleted::Gone(gone));
         }
-        if !was_deleting && let Some(generation) = value["metadata"]["generation"].as_i64() {
+        if !was_deleting
+            && !is_crd(kind)
+            && let Some(generation) = value["metadata"]["generation"].as_i64()
+        {
             value["metadata"]["generation"] = (generation + 1).into();
         }
         if options.dry_run || !(changed || marked) {
@@ -102,15 +144,23 @@ fn is_same(old: &Value, new: &Value) -> bool {
         return true;
     }
     let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return false };
-    let is_equal_beside = |skip: &[&str], old: &serde_json::Map<String, Value>, new: &serde_json::Map<String, Value>| {
-        let rest = |map: &serde_json::Map<String, Value>| map.keys().filter(|key| !skip.contains(&key.as_str())).count();
-        rest(old) == rest(new)
-            && old.iter().filter(|(key, _)| !skip.contains(&key.as_str())).all(|(key, value)| new.get(key) == Some(value))
-    };
-    let metadata = |map: &serde_json::Map<String, Value>| map.get("metadata").and_then(Value::as_object).cloned();
+    let is_equal_beside =
+        |skip: &[&str], old: &serde_json::Map<String, Value>, new: &serde_json::Map<String, Value>| {
+            let rest = |map: &serde_json::Map<String, Value>| {
+                map.keys().filter(|key| !skip.contains(&key.as_str())).count()
+            };
+            rest(old) == rest(new)
+                && old
+                    .iter()
+                    .filter(|(key, _)| !skip.contains(&key.as_str()))
+                    .all(|(key, value)| new.get(key) == Some(value))
+        };
+    let metadata =
+        |map: &serde_json::Map<String, Value>| map.get("metadata").and_then(Value::as_object).cloned();
     let (Some(was), Some(is)) = (metadata(old), metadata(new)) else { return false };
     // Times of managed fields alone are no change; the owners are.
-    let owners = |map: &serde_json::Map<String, Value>| crate::managed::without_times(map.get("managedFields"));
+    let owners =
+        |map: &serde_json::Map<String, Value>| crate::managed::without_times(map.get("managedFields"));
     is_equal_beside(&["metadata"], old, new)
         && is_equal_beside(&["managedFields", "resourceVersion"], &was, &is)
         && owners(&was) == owners(&is)
@@ -178,6 +228,17 @@ fn grace(kind: &Kind, value: &Value, asked_s: Option<i64>) -> i64 {
 
 fn is_namespace(kind: &Kind) -> bool {
     kind.group.is_empty() && kind.plural == "namespaces"
+}
+
+fn is_crd(kind: &Kind) -> bool {
+    kind.group == "apiextensions.k8s.io" && kind.plural == "customresourcedefinitions"
+}
+
+/// Namespaces and CRDs do not name the grace that they were given.
+fn without_grace(value: &mut Value) {
+    if let Some(metadata) = value["metadata"].as_object_mut() {
+        metadata.remove("deletionGracePeriodSeconds");
+    }
 }
 
 /// Names in `metadata.finalizers`.

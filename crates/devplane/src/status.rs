@@ -15,6 +15,8 @@ pub(crate) struct ApiError {
     pub message: String,
     /// What `details` holds; empty is left out.
     pub details: Map<String, Value>,
+    /// `metadata.continue`: where a list that is too old may go on.
+    pub r#continue: Option<String>,
 }
 
 /// What an object is called in messages: resource and group of its kind.
@@ -77,7 +79,12 @@ pub(crate) struct FieldError {
 
 impl FieldError {
     /// A complaint that shows a value as JSON.
-    pub(crate) fn new(fault: Fault, path: impl Into<String>, value: &Value, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        fault: Fault,
+        path: impl Into<String>,
+        value: &Value,
+        detail: impl Into<String>,
+    ) -> Self {
         FieldError { fault, path: path.into(), value: value.to_string(), detail: detail.into() }
     }
 
@@ -103,13 +110,18 @@ impl FieldError {
 
     fn body(&self) -> String {
         let (_, words) = self.fault.words();
+        if self.value.is_empty() {
+            return if self.detail.is_empty() {
+                words.to_owned()
+            } else {
+                format!("{words}: {}", self.detail)
+            };
+        }
         let shown = match self.fault {
             Fault::Required | Fault::Forbidden | Fault::TooLong => words.to_owned(),
-            Fault::Invalid
-            | Fault::TypeInvalid
-            | Fault::Unsupported
-            | Fault::TooMany
-            | Fault::Duplicate => format!("{words}: {}", self.value),
+            Fault::Invalid | Fault::TypeInvalid | Fault::Unsupported | Fault::TooMany | Fault::Duplicate => {
+                format!("{words}: {}", self.value)
+            }
         };
         if self.detail.is_empty() { shown } else { format!("{shown}: {}", self.detail) }
     }
@@ -140,7 +152,7 @@ impl fmt::Display for FieldError {
 impl ApiError {
     /// A refusal without details.
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        ApiError { code, reason, message: message.into(), details: Map::new() }
+        ApiError { code, reason, message: message.into(), details: Map::new(), r#continue: None }
     }
 
     /// There is no such path.
@@ -198,6 +210,9 @@ impl ApiError {
         });
         if !self.reason.is_empty() {
             status["reason"] = self.reason.into();
+        }
+        if let Some(token) = &self.r#continue {
+            status["metadata"]["continue"] = token.as_str().into();
         }
         if !self.details.is_empty() {
             status["details"] = Value::Object(self.details.clone());

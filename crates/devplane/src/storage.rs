@@ -6,13 +6,13 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::kinds::{Bucket, Kind};
+use crate::kinds::{Bucket, Kind, select};
 
 /// Changes of one bucket that are kept. More than a watch falls behind while it is read at all; a burst of some thousand
 /// creates must not end it.
@@ -42,6 +42,8 @@ pub(crate) struct Object {
     pub owners: Vec<Owner>,
     /// Whether it has a deletion timestamp.
     pub is_deleting: bool,
+    /// The version that it was written in.
+    pub api_version: String,
     /// The whole object, as it is sent.
     pub json: String,
 }
@@ -88,7 +90,8 @@ struct Collection {
     history: VecDeque<Arc<Change>>,
     /// Changes up to this revision are not kept.
     floor: u64,
-    news: Arc<Notify>,
+    /// Who is woken by a change. A permit waits for who is busy, so no change is missed.
+    watchers: Vec<Weak<Notify>>,
 }
 
 /// All objects.
@@ -111,9 +114,10 @@ impl Object {
             uid: text(&metadata["uid"]),
             revision,
             labels: labels.map(|(name, value)| (name.clone(), text(value))).collect(),
-            fields: kind.selectable.iter().map(|path| (*path, field(value, path))).collect(),
+            fields: kind.selectable.iter().map(|path| (*path, select::field(value, path))).collect(),
             owners: owners.map(Owner::new).collect(),
             is_deleting: metadata["deletionTimestamp"].is_string(),
+            api_version: text(&value["apiVersion"]),
             json: value.to_string(),
         }
     }
@@ -136,15 +140,6 @@ impl Owner {
             is_controller: is("controller"),
             blocks: is("blockOwnerDeletion"),
         }
-    }
-}
-
-/// The value at a path such as `spec.nodeName` as a selector sees it: what is missing is empty.
-fn field(value: &Value, path: &str) -> String {
-    match path.split('.').fold(value, |value, name| &value[name]) {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }
 
@@ -172,10 +167,13 @@ impl Storage {
     ) -> impl Iterator<Item = &'a Arc<Object>> + use<'a> {
         let objects = self.collections.get(bucket).map(|collection| &collection.objects);
         let from = Key { namespace: namespace.unwrap_or_default().to_owned(), name: String::new() };
-        let is_inside = move |object: &&Arc<Object>| {
-            namespace.is_none_or(|namespace| object.key.namespace == namespace)
-        };
-        objects.into_iter().flat_map(move |objects| objects.range(from.clone()..)).map(|(_, object)| object).take_while(is_inside)
+        let is_inside =
+            move |object: &&Arc<Object>| namespace.is_none_or(|namespace| object.key.namespace == namespace);
+        objects
+            .into_iter()
+            .flat_map(move |objects| objects.range(from.clone()..))
+            .map(|(_, object)| object)
+            .take_while(is_inside)
     }
 
     /// How many objects a bucket holds.
@@ -205,7 +203,14 @@ impl Storage {
         object
     }
 
-    fn note(&mut self, at: Timestamp, kind: &Kind, before: Option<Arc<Object>>, now: Arc<Object>, is_deletion: bool) {
+    fn note(
+        &mut self,
+        at: Timestamp,
+        kind: &Kind,
+        before: Option<Arc<Object>>,
+        now: Arc<Object>,
+        is_deletion: bool,
+    ) {
         let bucket = kind.bucket.clone();
         let change = Arc::new(Change { bucket, revision: self.revision, at, before, now, is_deletion });
         let collection = self.collections.entry(kind.bucket.clone()).or_default();
@@ -217,7 +222,7 @@ impl Storage {
             collection.history.pop_front();
         }
         self.unseen.push(change);
-        collection.news.notify_waiters();
+        collection.watchers.retain(|watcher| watcher.upgrade().map(|watcher| watcher.notify_one()).is_some());
     }
 
     /// Forgets all changes up to now: watches and lists cannot begin in the past any more.
@@ -238,13 +243,18 @@ impl Storage {
         !self.unseen.is_empty()
     }
 
-    /// Wakes whoever waits for a change of a bucket.
-    pub(crate) fn news(&mut self, bucket: &Bucket) -> Arc<Notify> {
-        self.collections.entry(bucket.clone()).or_default().news.clone()
+    /// Wakes `watcher` at each change of a bucket, as long as it is kept.
+    pub(crate) fn wake(&mut self, bucket: &Bucket, watcher: &Arc<Notify>) {
+        self.collections.entry(bucket.clone()).or_default().watchers.push(Arc::downgrade(watcher));
     }
 
     /// The changes of a bucket after a revision, the oldest first, at most `limit`.
-    pub(crate) fn changes(&self, bucket: &Bucket, after: u64, limit: usize) -> Result<Vec<Arc<Change>>, Compacted> {
+    pub(crate) fn changes(
+        &self,
+        bucket: &Bucket,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Arc<Change>>, Compacted> {
         let Some(collection) = self.collections.get(bucket) else {
             return if after < self.floor { Err(Compacted(self.floor)) } else { Ok(Vec::new()) };
         };
@@ -267,7 +277,8 @@ impl Storage {
         is_wanted: impl Fn(&Object) -> bool,
     ) -> Result<Page, Compacted> {
         let mut overlay: BTreeMap<&Key, Option<&Arc<Object>>> = BTreeMap::new();
-        let changes = if revision < self.revision { self.changes(bucket, revision, usize::MAX)? } else { Vec::new() };
+        let changes =
+            if revision < self.revision { self.changes(bucket, revision, usize::MAX)? } else { Vec::new() };
         // The oldest change after the revision tells what was there at it.
         for change in changes.iter().rev() {
             overlay.insert(&change.now.key, change.before.as_ref());
@@ -275,8 +286,10 @@ impl Storage {
         let lower = after.map_or(Bound::Unbounded, Bound::Excluded);
         let empty = BTreeMap::new();
         let objects = self.collections.get(bucket).map_or(&empty, |collection| &collection.objects);
-        let unchanged = objects.range::<Key, _>((lower, Bound::Unbounded)).filter(|(key, _)| !overlay.contains_key(*key));
-        let mut found: Vec<&Arc<Object>> = unchanged.map(|(_, object)| object).filter(|object| is_wanted(object)).collect();
+        let unchanged =
+            objects.range::<Key, _>((lower, Bound::Unbounded)).filter(|(key, _)| !overlay.contains_key(*key));
+        let mut found: Vec<&Arc<Object>> =
+            unchanged.map(|(_, object)| object).filter(|object| is_wanted(object)).collect();
         let is_after = |key: &Key| after.is_none_or(|after| key > after);
         let changed = overlay.iter().filter(|(key, _)| is_after(key)).filter_map(|(_, object)| *object);
         let count = found.len();

@@ -1,6 +1,22 @@
 //! Schemas of kinds: what fields there are, what is filled in, what is allowed. One type for the kinds of Kubernetes and
 //! for those of CRDs. Never here: storage, requests.
 
+mod bounds;
+mod check;
+mod combine;
+mod components;
+mod decode;
+mod embedded;
+mod fill;
+mod formats;
+mod lists;
+mod meta;
+pub(crate) mod names;
+mod parse;
+mod patterns;
+mod prune;
+mod structural;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,11 +24,13 @@ use serde_json::Value;
 
 use crate::status::FieldError;
 
+pub(crate) use components::Components;
+
 /// The schema of a value. Children are shared: a type that is used in many places is there once.
 ///
 /// A type that contains itself (only the schema inside a CRD does) is opaque at its second level: it has
 /// `preserve_unknown` and no properties.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Schema {
     /// `object`, `array`, `string`, `integer`, `number`, `boolean`; `None` allows any.
     pub kind: Option<Type>,
@@ -20,6 +38,8 @@ pub(crate) struct Schema {
     pub properties: BTreeMap<String, Arc<Schema>>,
     /// Values of an object that is a map.
     pub additional: Option<Arc<Schema>>,
+    /// `additionalProperties: false`.
+    pub forbids_additional: bool,
     /// Items of an array.
     pub items: Option<Arc<Schema>>,
     /// Fields that must be there.
@@ -48,8 +68,14 @@ pub(crate) struct Schema {
     pub patch_merge_key: Option<String>,
     /// For `kubectl explain`.
     pub description: Option<String>,
+    /// What the type is called where Kubernetes has a name for it: `v1.PodSpec`.
+    pub type_name: Option<Arc<str>>,
     /// What values are allowed.
     pub checks: Checks,
+    /// What must be told apart while a schema is walked.
+    pub role: Role,
+    /// What is true of everything below, so that walks can pass by.
+    pub below: Below,
 }
 
 /// JSON type of a value.
@@ -75,12 +101,34 @@ pub(crate) enum ListType {
     Map,
 }
 
+/// Types that are more than their JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Role {
+    #[default]
+    Plain,
+    /// The whole object of a CRD's kind.
+    Root,
+    /// `metadata` of an object: decoded, not validated, but for the name.
+    Metadata,
+    /// A quantity: numbers become strings.
+    Quantity,
+}
+
+/// What a schema or anything below it has. Of CRDs only: elsewhere all are false.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Below {
+    /// Lists whose items must differ.
+    pub lists: bool,
+    /// Embedded resources.
+    pub embedded: bool,
+}
+
 /// Limits of values. What is `None` or empty does not limit.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Checks {
     pub r#enum: Vec<Value>,
     pub format: Option<String>,
-    pub pattern: Option<regex::Regex>,
+    pub pattern: Option<Pattern>,
     pub min_length: Option<u64>,
     pub max_length: Option<u64>,
     pub minimum: Option<f64>,
@@ -99,30 +147,69 @@ pub(crate) struct Checks {
     pub not: Option<Box<Schema>>,
 }
 
+/// A regular expression with its text as the CRD has it, which messages show.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    pub text: String,
+    pub regex: regex::Regex,
+}
+
 impl Schema {
-    /// The schema of a version of a CRD (`openAPIV3Schema`), or what is wrong with it. `apiVersion`, `kind` and
-    /// `metadata` are completed.
-    pub(crate) fn of_crd(schema: &Value) -> Result<Schema, Vec<FieldError>> {
-        let _ = schema;
-        Ok(Schema::default())
+    /// The schema of a version of a CRD (`openAPIV3Schema`), or what is wrong with it. `path` is where the schema is in
+    /// the CRD. `apiVersion`, `kind` and `metadata` are completed.
+    pub(crate) fn of_crd(schema: &Value, path: &str) -> Result<Schema, Vec<FieldError>> {
+        let mut errors = structural::check(schema, path);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let root = parse::crd(schema, path, &mut errors);
+        if errors.is_empty() { Ok(root) } else { Err(errors) }
+    }
+
+    /// What cannot be decoded, in the words of Kubernetes' decoder: for kinds of Kubernetes every type, for those of CRDs
+    /// `metadata` and embedded resources only, the rest being left to [`Schema::check`].
+    pub(crate) fn decode(&self, value: &Value) -> Result<(), String> {
+        decode::decode(self, value)
     }
 
     /// Takes out what the schema does not know, and returns the paths of it, as Kubernetes names them in
     /// `unknown field "spec.foo"`.
     pub(crate) fn prune(&self, value: &mut Value) -> Vec<String> {
-        let _ = value;
-        Vec::new()
+        prune::prune(self, value)
     }
 
     /// Fills in defaults, and drops nulls that may not stay.
     pub(crate) fn fill(&self, value: &mut Value) {
-        let _ = value;
+        fill::fill(self, value);
     }
 
     /// What is wrong with an object. `old` is its state before, for rules that compare, and so that what was wrong
     /// already and did not change is let through (ratcheting), as Kubernetes does.
     pub(crate) fn check(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let _ = (value, old);
-        Vec::new()
+        check::check(self, value, old)
+    }
+
+    /// The schema of a field, or of any key of a map.
+    pub(crate) fn field(&self, name: &str) -> Option<&Arc<Schema>> {
+        self.properties.get(name).or(self.additional.as_ref())
+    }
+}
+
+impl Type {
+    /// As schemas spell it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Type::Object => "object",
+            Type::Array => "array",
+            Type::String => "string",
+            Type::Integer => "integer",
+            Type::Number => "number",
+            Type::Boolean => "boolean",
+        }
+    }
+
+    fn of_name(name: &str) -> Option<Type> {
+        let all = [Type::Object, Type::Array, Type::String, Type::Integer, Type::Number, Type::Boolean];
+        all.into_iter().find(|kind| kind.name() == name)
     }
 }

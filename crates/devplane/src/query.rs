@@ -1,0 +1,164 @@
+//! What the query of a request says. Never here: what follows from it.
+
+use serde_json::Value;
+
+use crate::selector::{Fields, Labels};
+use crate::state::{DeleteOptions, Propagation};
+use crate::status::ApiError;
+
+/// The parameters of a request that mean something here. Others are ignored, as Kubernetes does.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Query {
+    pub labels: Labels,
+    pub fields: Fields,
+    pub limit: usize,
+    pub r#continue: String,
+    pub revision: String,
+    pub revision_match: String,
+    pub is_watch: bool,
+    pub bookmarks: bool,
+    pub send_initial_events: Option<bool>,
+    pub timeout_s: Option<u64>,
+    pub is_dry_run: bool,
+    pub manager: String,
+    pub validation: Validation,
+    pub force: Option<bool>,
+    pub include_object: String,
+    delete: Delete,
+}
+
+/// What is done about fields that the schema does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Validation {
+    Ignore,
+    #[default]
+    Warn,
+    Strict,
+}
+
+/// Options of a deletion, as they can be in the query or in the body.
+#[derive(Clone, Debug, Default)]
+struct Delete {
+    grace_s: Option<i64>,
+    propagation: Option<Propagation>,
+}
+
+impl Query {
+    /// Reads the query of a URI.
+    pub(crate) fn parse(text: &str) -> Result<Query, ApiError> {
+        let mut query = Query::default();
+        for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+            query.set(&name, &value)?;
+        }
+        Ok(query)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), ApiError> {
+        match name {
+            "labelSelector" => self.labels = Labels::parse(value)?,
+            "fieldSelector" => self.fields = Fields::parse(value)?,
+            "limit" => self.limit = value.parse::<i64>().map_or(0, |limit| limit.try_into().unwrap_or(0)),
+            "continue" => self.r#continue = value.into(),
+            "resourceVersion" => self.revision = value.into(),
+            "resourceVersionMatch" => self.revision_match = value.into(),
+            "watch" => self.is_watch = is_true(value),
+            "allowWatchBookmarks" => self.bookmarks = is_true(value),
+            "sendInitialEvents" => self.send_initial_events = Some(is_true(value)),
+            "timeoutSeconds" => self.timeout_s = value.parse().ok(),
+            "dryRun" => self.is_dry_run = dry_run(&[value])?,
+            "fieldManager" => self.manager = manager(value)?,
+            "fieldValidation" => self.validation = validation(value)?,
+            "force" => self.force = Some(is_true(value)),
+            "includeObject" if matches!(value, "" | "None" | "Metadata" | "Object") => {
+                self.include_object = value.into()
+            }
+            "includeObject" => {
+                return Err(ApiError::bad_request(format!(
+                    "Unable to convert to Table as requested: includeObject: Invalid value: {value:?}: must be \
+                     'Metadata', 'Object', 'None', or empty"
+                )));
+            }
+            "gracePeriodSeconds" => self.delete.grace_s = value.parse().ok(),
+            "propagationPolicy" => self.delete.propagation = Some(propagation(value)?),
+            "orphanDependents" => {
+                self.delete.propagation =
+                    Some(if is_true(value) { Propagation::Orphan } else { Propagation::Background });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The options of a deletion: the body wins over the query.
+    pub(crate) fn delete_options(&self, body: &Value) -> Result<DeleteOptions, ApiError> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let dry: Vec<&str> =
+            body["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let mut options = DeleteOptions {
+            grace_s: body["gracePeriodSeconds"].as_i64().or(self.delete.grace_s),
+            uid: text(&body["preconditions"]["uid"]),
+            revision: text(&body["preconditions"]["resourceVersion"]),
+            propagation: self.delete.propagation,
+            dry_run: self.is_dry_run || dry_run(&dry)?,
+        };
+        if let Some(orphan) = body["orphanDependents"].as_bool() {
+            options.propagation = Some(if orphan { Propagation::Orphan } else { Propagation::Background });
+        }
+        if let Some(policy) = body["propagationPolicy"].as_str() {
+            options.propagation = Some(propagation(policy)?);
+        }
+        Ok(options)
+    }
+}
+
+fn is_true(value: &str) -> bool {
+    // As Kubernetes reads it: everything but these is true.
+    !matches!(value, "false" | "0")
+}
+
+fn dry_run(values: &[&str]) -> Result<bool, ApiError> {
+    match values.iter().find(|value| **value != "All" && !value.is_empty()) {
+        Some(value) => Err(options_invalid("dryRun", value, "\"All\"")),
+        None => Ok(values.contains(&"All")),
+    }
+}
+
+fn validation(value: &str) -> Result<Validation, ApiError> {
+    match value {
+        "Ignore" => Ok(Validation::Ignore),
+        "Warn" | "" => Ok(Validation::Warn),
+        "Strict" => Ok(Validation::Strict),
+        _ => Err(options_invalid("fieldValidation", value, "\"\", \"Ignore\", \"Strict\", \"Warn\"")),
+    }
+}
+
+fn propagation(value: &str) -> Result<Propagation, ApiError> {
+    match value {
+        "Background" => Ok(Propagation::Background),
+        "Foreground" => Ok(Propagation::Foreground),
+        "Orphan" => Ok(Propagation::Orphan),
+        _ => {
+            let allowed = "\"Background\", \"Foreground\", \"Orphan\", \"nil\"";
+            Err(options_invalid("propagationPolicy", value, allowed))
+        }
+    }
+}
+
+/// At most 128 characters that can be printed. Source: the API of Kubernetes.
+fn manager(value: &str) -> Result<String, ApiError> {
+    if value.len() > 128 {
+        return Err(options_invalid("fieldManager", value, "at most 128 bytes"));
+    }
+    Ok(value.into())
+}
+
+fn options_invalid(field: &str, value: &str, allowed: &str) -> ApiError {
+    let error = crate::status::FieldError {
+        fault: crate::status::Fault::Unsupported,
+        path: field.into(),
+        value: format!("{value:?}"),
+        detail: format!("supported values: {allowed}"),
+    };
+    let named = crate::status::Named { kind: "PatchOptions", group: "meta.k8s.io", name: "" };
+    ApiError::invalid(named, &[error])
+}

@@ -1,0 +1,150 @@
+//! What every change of an object goes through: reading, unknown fields, defaults, the rules of its kind, admission,
+//! validation, owners of fields. Never here: which verb it came with.
+
+use serde_json::Value;
+
+use super::Call;
+use crate::environment::micros;
+use crate::managed::{self, Manager};
+use crate::query::Validation;
+use crate::status::{ApiError, FieldError};
+use crate::{metadata, negotiate, strategy};
+
+/// Largest body of a request. Source: the API server of Kubernetes.
+pub(crate) const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+/// Reads the object in the body of a request and checks that it is meant for this path.
+pub(super) fn read_object(call: &Call<'_>) -> Result<Value, ApiError> {
+    let mut value = negotiate::body(call.content_type, call.body)?;
+    check_type(call, &mut value)?;
+    check_shape(call, &value)?;
+    Ok(value)
+}
+
+/// Refuses an object of another kind. A kind that is not named is filled in for built-in kinds.
+pub(super) fn check_type(call: &Call<'_>, value: &mut Value) -> Result<(), ApiError> {
+    let kind = &call.kind;
+    if !value.is_object() {
+        return Err(ApiError::bad_request("the body of the request is not a JSON object"));
+    }
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (given, version) = (text(&value["kind"]), text(&value["apiVersion"]));
+    let wanted = kind.api_version();
+    if kind.is_custom() || !given.is_empty() || !version.is_empty() {
+        if given.is_empty() {
+            return Err(ApiError::bad_request("Object 'Kind' is missing in the body of the request"));
+        }
+        if version.is_empty() {
+            return Err(ApiError::bad_request("Object 'apiVersion' is missing in the body of the request"));
+        }
+        if given != kind.kind {
+            let message = format!(
+                "{given} in version \"{version}\" cannot be handled as a {}: the kind of the object does not match the path",
+                kind.kind
+            );
+            return Err(ApiError::bad_request(message));
+        }
+        if version != wanted {
+            let message = format!(
+                "the API version in the data ({version}) does not match the expected API version ({wanted})"
+            );
+            return Err(ApiError::bad_request(message));
+        }
+    }
+    value["kind"] = kind.kind.as_str().into();
+    value["apiVersion"] = wanted.into();
+    Ok(())
+}
+
+/// Refuses what the programs of Kubernetes could not even decode; nothing after this expects it.
+pub(super) fn check_shape(call: &Call<'_>, value: &Value) -> Result<(), ApiError> {
+    call.kind.schema.decode(value).map_err(|why| {
+        let prefix = if call.kind.is_custom() { String::new() } else { decoding(call) };
+        ApiError::bad_request(format!("{prefix}{why}"))
+    })
+}
+
+/// Refuses or drops the fields that the schema does not know. Returns warnings about them.
+pub(super) fn unknown_fields(
+    call: &Call<'_>,
+    value: &mut Value,
+    prefix: &str,
+) -> Result<Vec<String>, ApiError> {
+    let unknown = call.kind.schema.prune(value);
+    drop_nulls(value);
+    let texts = unknown.into_iter().map(|path| format!("unknown field \"{path}\""));
+    match call.query.validation {
+        Validation::Ignore => Ok(Vec::new()),
+        Validation::Warn => Ok(texts.collect()),
+        Validation::Strict => {
+            let texts: Vec<String> = texts.collect();
+            if texts.is_empty() {
+                return Ok(texts);
+            }
+            Err(ApiError::bad_request(format!("{prefix}strict decoding error: {}", texts.join(", "))))
+        }
+    }
+}
+
+/// Takes out the nulls of the metadata: they mean nothing there.
+fn drop_nulls(value: &mut Value) {
+    if let Some(metadata) = value["metadata"].as_object_mut() {
+        metadata.retain(|_, value| !value.is_null());
+    }
+}
+
+/// How a refusal of an undecodable object begins.
+pub(super) fn decoding(call: &Call<'_>) -> String {
+    let kind = &call.kind;
+    format!("{} in version \"{}\" cannot be handled as a {}: ", kind.kind, kind.version, kind.kind)
+}
+
+/// Everything that is wrong with the next state of an object.
+pub(super) fn validate(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result<(), ApiError> {
+    let kind = &call.kind;
+    let mut errors: Vec<FieldError> = match old {
+        None => metadata::check(kind, new),
+        Some(old) => metadata::check_update(kind, old, new),
+    };
+    if kind.is_custom() {
+        errors.extend(kind.schema.check(new, old));
+    }
+    errors.extend(strategy::check(kind, old, new));
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let name = new["metadata"]["name"].as_str().unwrap_or_default();
+    Err(ApiError::invalid(call.named_kind(name), &errors))
+}
+
+/// Notes who owns what now.
+pub(super) fn note_owners(call: &Call<'_>, old: Option<&Value>, new: &mut Value) {
+    let time = now(call);
+    let manager = manager(call, &time);
+    managed::note_update(&call.kind.schema, old, new, &manager);
+}
+
+/// The time now, as managed fields carry it.
+pub(super) fn now(call: &Call<'_>) -> String {
+    let time = call.plane.lock().environment.now();
+    // Managed fields carry whole seconds.
+    let text = micros(time);
+    format!("{}Z", text.split('.').next().unwrap_or_default())
+}
+
+/// Who writes.
+pub(super) fn manager<'a>(call: &'a Call<'_>, time: &'a str) -> Manager<'a> {
+    Manager {
+        name: call.manager(),
+        api_version: call.api_version.as_str(),
+        subresource: call.target.subresource.as_deref().unwrap_or_default(),
+        time,
+    }
+}
+
+/// Runs the loops at once after a change of what is served, so that the next request finds it.
+pub(super) fn settle(call: &Call<'_>) {
+    if call.kind.plural == "customresourcedefinitions" && !call.kind.is_custom() {
+        call.plane.work();
+    }
+}
