@@ -1,4 +1,4 @@
-//! The world that end-to-end tests run in: a real control plane with our CRDs and roles, the controllers and the
+//! The world that end-to-end tests run in: a control plane with our CRDs and roles, the controllers and the
 //! simulated cloud, each a process of its own.
 //!
 //! A test is a user or another controller. It makes objects, watches until the world is as it should be, and looks at
@@ -7,7 +7,9 @@
 
 mod chance;
 mod draft;
+mod embedded;
 mod kubectl;
+mod plane;
 mod program;
 mod record;
 mod report;
@@ -22,6 +24,7 @@ pub use crate::{
     chance::Chance,
     draft::{Draft, HasMachine},
     kubectl::Answer,
+    plane::Plane,
     program::{Program, Signal, binary},
     record::{Change, Recording},
     scope::{Kind, Ns, Scope},

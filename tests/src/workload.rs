@@ -1,6 +1,7 @@
 //! Pods for drains: Deployments and budgets whose pods run on the Nodes of one namespace's machines.
 
-use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
+use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod, policy::v1::PodDisruptionBudget};
+use mapi_api::{Node, Object as _};
 use serde_json::{Value, json};
 
 use crate::{Ns, or_panic, scope::NODE_LABEL};
@@ -20,26 +21,49 @@ impl Ns {
         })
     }
 
-    /// Makes a Deployment and waits until all its pods run.
+    /// Makes a Deployment and waits until all its pods run. Where nobody makes pods of a Deployment it is a ReplicaSet
+    /// with pods that are bound already, and that nobody replaces.
     #[track_caller]
     pub fn deploy(&self, app: &str, replicas: usize) -> impl Future<Output = Vec<Pod>> {
-        let object = json!({
+        let kind = if self.world().plane().is_real() { "Deployment" } else { "ReplicaSet" };
+        let applied = self.apply(json!({
             "apiVersion": "apps/v1",
-            "kind": "Deployment",
+            "kind": kind,
             "metadata": {"name": app},
             "spec": {
                 "replicas": replicas,
                 "selector": {"matchLabels": {"app": app}},
                 "template": self.pod_template(app),
             },
-        });
-        let applied = self.apply(object);
+        }));
         let running = self.wait_pods(app, move |pods| {
             pods.len() == replicas && pods.iter().all(|pod| pod_phase(pod) == "Running")
         });
         async move {
             applied.await;
+            if kind == "ReplicaSet" {
+                self.make_pods(app, replicas).await;
+            }
             running.await
+        }
+    }
+
+    /// Makes the pods of a ReplicaSet, on the namespace's Nodes in turn.
+    async fn make_pods(&self, app: &str, replicas: usize) {
+        let owner = self.get::<ReplicaSet>(app).await.metadata;
+        let selector = format!("{NODE_LABEL}={}", self.name());
+        let nodes = self.world().cluster().wait_labelled::<Node>(&selector, |nodes| !nodes.is_empty()).await;
+        let nodes: Vec<&Node> = nodes.iter().filter(|node| !node.spec.unschedulable).collect();
+        for number in 0..replicas {
+            let mut pod = self.pod_template(app);
+            pod["apiVersion"] = json!("v1");
+            pod["kind"] = json!("Pod");
+            pod["metadata"]["name"] = json!(format!("{app}-{number}"));
+            pod["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "uid": owner.uid, "controller": true,
+            }]);
+            pod["spec"]["nodeName"] = json!(nodes[number % nodes.len()].name());
+            self.apply(pod).await;
         }
     }
 

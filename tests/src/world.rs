@@ -12,12 +12,11 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
-use controlplane::ControlPlane;
 use kube::Client;
 use tokio::sync::OnceCell;
 
 use crate::{
-    Ns, Program, Scope, Signal, or_panic, or_panic_now,
+    Ns, Plane, Program, Scope, Signal, or_panic, or_panic_now,
     program::{crds, log_in},
 };
 
@@ -79,7 +78,7 @@ pub struct World {
 struct Inner {
     controllers: Role,
     cloud: Role,
-    plane: ControlPlane,
+    plane: Plane,
     options: Options,
     namespaces: AtomicU32,
 }
@@ -149,7 +148,7 @@ impl World {
     }
 
     /// The control plane.
-    pub fn plane(&self) -> &ControlPlane {
+    pub fn plane(&self) -> &Plane {
         &self.inner.plane
     }
 
@@ -282,15 +281,7 @@ impl Inner {
         }
         manifests.push(METRICS_READER.into());
         manifests.extend(options.manifests.iter().cloned());
-        let plane = ControlPlane::start(controlplane::Options {
-            controller_manager: true,
-            scheduler: options.scheduler,
-            audit: options.audit,
-            node_monitor_grace: options.node_monitor_grace,
-            pod_toleration: options.pod_toleration,
-            manifests,
-        })
-        .await?;
+        let plane = Plane::start(&options, manifests).await?;
         let controllers = Role::new(&plane, "controllers", "machine-api-controllers").await?;
         let cloud = Role::new(&plane, "simulated-cloud", "machine-api-simulated-cloud").await?;
         let inner = Inner { controllers, cloud, plane, options, namespaces: AtomicU32::new(1) };
@@ -321,7 +312,7 @@ impl Inner {
 }
 
 impl Role {
-    async fn new(plane: &ControlPlane, command: &'static str, account: &str) -> anyhow::Result<Role> {
+    async fn new(plane: &Plane, command: &'static str, account: &str) -> anyhow::Result<Role> {
         let kubeconfig = plane.service_account_kubeconfig(PRODUCT, account).await?;
         let directory = plane.directory().join(command);
         Ok(Role { command, kubeconfig, directory, state: Mutex::default() })

@@ -8,6 +8,7 @@ mod admit;
 mod audit;
 mod discovery;
 mod environment;
+mod eviction;
 mod kinds;
 mod loops;
 mod managed;
@@ -21,6 +22,8 @@ mod plane;
 mod query;
 mod schema;
 mod selector;
+#[cfg(feature = "server")]
+pub mod server;
 mod state;
 mod status;
 mod storage;

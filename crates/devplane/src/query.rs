@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::selector::{Fields, Labels};
 use crate::state::{DeleteOptions, Propagation};
-use crate::status::ApiError;
+use crate::status::{ApiError, Fault, FieldError, Named};
 
 /// The parameters of a request that mean something here. Others are ignored, as Kubernetes does.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,9 @@ pub(crate) struct Query {
     pub include_object: String,
     delete: Delete,
 }
+
+/// What may be done with dependents of an object that is deleted.
+const POLICIES: &str = "\"Foreground\", \"Background\", \"Orphan\", \"nil\"";
 
 /// What is done about fields that the schema does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,26 +92,62 @@ impl Query {
         Ok(())
     }
 
-    /// The options of a deletion: the body wins over the query.
+    /// The options of a deletion. Where there is a body, Kubernetes does not read the query.
     pub(crate) fn delete_options(&self, body: &Value) -> Result<DeleteOptions, ApiError> {
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let dry: Vec<&str> =
-            body["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let mut options = DeleteOptions {
-            grace_s: body["gracePeriodSeconds"].as_i64().or(self.delete.grace_s),
-            uid: text(&body["preconditions"]["uid"]),
-            revision: text(&body["preconditions"]["resourceVersion"]),
-            propagation: self.delete.propagation,
-            dry_run: self.is_dry_run || dry_run(&dry)?,
-        };
-        if let Some(orphan) = body["orphanDependents"].as_bool() {
-            options.propagation = Some(if orphan { Propagation::Orphan } else { Propagation::Background });
+        if body.is_null() {
+            let Delete { grace_s, propagation } = self.delete;
+            return Ok(DeleteOptions {
+                grace_s,
+                propagation,
+                dry_run: self.is_dry_run,
+                ..DeleteOptions::default()
+            });
         }
-        if let Some(policy) = body["propagationPolicy"].as_str() {
-            options.propagation = Some(propagation(policy)?);
-        }
-        Ok(options)
+        delete_options(body)
     }
+}
+
+/// Reads an object `DeleteOptions`, which may be missing.
+pub(crate) fn delete_options(body: &Value) -> Result<DeleteOptions, ApiError> {
+    let mut errors = Vec::new();
+    let policy = &body["propagationPolicy"];
+    let orphans = body["orphanDependents"].as_bool();
+    if orphans.is_some() && policy.is_string() {
+        let detail = "orphanDependents and deletionPropagation cannot be both set";
+        errors.push(FieldError::invalid("propagationPolicy", policy, detail));
+    }
+    let propagation = match (policy.as_str(), orphans) {
+        (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
+        (Some("Foreground"), _) => Some(Propagation::Foreground),
+        (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
+        (None, None) => None,
+        (Some(_), _) => {
+            let allowed = format!("supported values: {POLICIES}");
+            errors.push(FieldError::new(Fault::Unsupported, "propagationPolicy", policy, allowed));
+            None
+        }
+    };
+    let dry_run = body["dryRun"].as_array().filter(|list| !list.is_empty());
+    if dry_run.is_some_and(|list| list.iter().any(|item| item != "All")) {
+        errors.push(FieldError::new(
+            Fault::Unsupported,
+            "dryRun",
+            &body["dryRun"],
+            "supported values: \"All\"",
+        ));
+    }
+    if !errors.is_empty() {
+        let named = Named { kind: "DeleteOptions", group: "meta.k8s.io", name: "" };
+        return Err(ApiError::invalid(named, &errors));
+    }
+    let precondition = |name: &str| body["preconditions"][name].as_str().map(str::to_owned);
+    Ok(DeleteOptions {
+        grace_s: body["gracePeriodSeconds"].as_i64(),
+        uid: precondition("uid"),
+        revision: precondition("resourceVersion"),
+        propagation,
+        dry_run: dry_run.is_some(),
+    })
 }
 
 fn is_true(value: &str) -> bool {
@@ -137,10 +176,7 @@ fn propagation(value: &str) -> Result<Propagation, ApiError> {
         "Background" => Ok(Propagation::Background),
         "Foreground" => Ok(Propagation::Foreground),
         "Orphan" => Ok(Propagation::Orphan),
-        _ => {
-            let allowed = "\"Background\", \"Foreground\", \"Orphan\", \"nil\"";
-            Err(options_invalid("propagationPolicy", value, allowed))
-        }
+        _ => Err(options_invalid("propagationPolicy", value, POLICIES)),
     }
 }
 
@@ -153,12 +189,12 @@ fn manager(value: &str) -> Result<String, ApiError> {
 }
 
 fn options_invalid(field: &str, value: &str, allowed: &str) -> ApiError {
-    let error = crate::status::FieldError {
-        fault: crate::status::Fault::Unsupported,
+    let error = FieldError {
+        fault: Fault::Unsupported,
         path: field.into(),
         value: format!("{value:?}"),
         detail: format!("supported values: {allowed}"),
     };
-    let named = crate::status::Named { kind: "PatchOptions", group: "meta.k8s.io", name: "" };
+    let named = Named { kind: "PatchOptions", group: "meta.k8s.io", name: "" };
     ApiError::invalid(named, &[error])
 }

@@ -89,7 +89,11 @@ impl State {
     pub(crate) fn update(&mut self, kind: &Kind, old: &Object, value: Value) -> Value {
         let now = self.environment.now();
         if is_done(&value) {
-            return self.storage.remove(now, kind, value).value();
+            // Whoever watches is told of the last state that was kept, whoever writes of what he wrote.
+            self.storage.remove(now, kind, old.value());
+            let mut value = value;
+            value["metadata"]["resourceVersion"] = old.revision.to_string().into();
+            return value;
         }
         if is_same(&old.value(), &value) {
             return old.value();
@@ -167,20 +171,21 @@ fn is_same(old: &Value, new: &Value) -> bool {
 }
 
 fn check_preconditions(kind: &Kind, object: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
-    let named = Named { kind: &kind.plural, group: &kind.group, name: &object.key.name };
+    // Kubernetes names the kind here, not the resource.
+    let named = Named { kind: &kind.kind, group: &kind.group, name: &object.key.name };
     let revision = object.revision.to_string();
-    let check = |what: &str, wanted: &Option<String>, is: &str| match wanted {
+    let check = |what: &str, wanted: &Option<String>, is: &str, may_be: &str| match wanted {
         Some(wanted) if wanted != is => Err(ApiError::conflict(
             named,
             &format!(
                 "the {what} in the precondition ({wanted}) does not match the {what} in record ({is}). The object \
-                 might have been deleted and then recreated"
+                 might have been {may_be}"
             ),
         )),
         Some(_) | None => Ok(()),
     };
-    check("UID", &options.uid, &object.uid)?;
-    check("ResourceVersion", &options.revision, &revision)
+    check("UID", &options.uid, &object.uid, "deleted and then recreated")?;
+    check("ResourceVersion", &options.revision, &revision, "modified")
 }
 
 /// Puts in or takes out the finalizers of the garbage collector. Says whether that changed anything.

@@ -13,7 +13,7 @@ use crate::state::State;
 use crate::status::{ApiError, FieldError, Named};
 use crate::storage::Object;
 
-pub(crate) use checks::check;
+pub(crate) use checks::{check, warnings};
 
 /// Group and plural of a built-in kind; both empty for a kind of a CRD, so that no rule fits.
 fn name(kind: &Kind) -> (&str, &str) {

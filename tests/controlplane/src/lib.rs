@@ -32,7 +32,7 @@ use serde_json::json;
 pub use crate::{
     apply::{apply_yaml, retry_throttled},
     binaries::find_binaries,
-    process::Process,
+    process::{Janitor, Process},
 };
 
 /// What a [`ControlPlane`] is made of.

@@ -114,10 +114,11 @@ impl Drop for Process {
 
 /// Removes a folder when this process is gone without having done so itself.
 #[derive(Debug)]
-pub(crate) struct Janitor(Child);
+pub struct Janitor(Child);
 
 impl Janitor {
-    pub(crate) fn watch(directory: &Path) -> anyhow::Result<Janitor> {
+    /// Watches a folder from now on.
+    pub fn watch(directory: &Path) -> anyhow::Result<Janitor> {
         let child = shell(JANITOR)
             .arg(directory)
             .current_dir("/")

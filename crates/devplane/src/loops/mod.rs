@@ -29,6 +29,8 @@ use crate::storage::Change;
 
 use catalogue::{Catalogue, Class};
 
+pub(crate) use budgets::{set_allowed, sync_failure};
+
 /// Rounds of one call. A chain of owners takes a round for each of its links; what is not done then is due at once.
 const ROUNDS: usize = 256;
 

@@ -3,14 +3,15 @@
 
 use serde_json::{Map, Value};
 
-use super::{Role, Schema, Type, bounds, combine, embedded, lists, meta};
+use super::rules::Complaints;
+use super::{Role, Schema, Type, bounds, combine, embedded, lists, meta, rules};
 use crate::status::{Fault, FieldError};
 
 /// What complaints about no field in particular have for a path.
 pub(super) const NO_FIELD: &str = "<nil>";
 
 /// What is wrong with an object. Complaints about values that did not change are dropped.
-pub(super) fn check(schema: &Schema, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(super) fn check(schema: &Schema, value: &Value, old: Option<&Value>) -> Complaints {
     let mut checker = Checker::new(String::new());
     checker.value(schema, value, old);
     let mut errors = checker.errors;
@@ -24,7 +25,17 @@ pub(super) fn check(schema: &Schema, value: &Value, old: Option<&Value>) -> Vec<
             errors.extend(doubles);
         }
     }
-    errors
+    if schema.below.rules {
+        match rules::unchecked(&errors) {
+            Some(unchecked) => errors.push(unchecked),
+            None => {
+                let mut complaints = rules::check(schema, value, old, "");
+                errors.append(&mut complaints.errors);
+                return Complaints { errors, ..complaints };
+            }
+        }
+    }
+    Complaints { errors, warnings: Vec::new() }
 }
 
 /// A walk through a value.
@@ -61,7 +72,8 @@ impl Checker {
                 Value::Null | Value::Bool(_) | Value::Object(_) => {}
             }
         }
-        if !schema.checks.r#enum.is_empty() && !(value.is_null() && schema.nullable) {
+        let may_be_null = value.is_null() && schema.nullable;
+        if !schema.checks.r#enum.is_empty() && !may_be_null {
             self.one_of_values(schema, value);
         }
         if let Value::Object(fields) = value {

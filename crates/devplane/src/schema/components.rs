@@ -8,12 +8,15 @@ use serde_json::{Map, Value};
 
 use super::{ListType, Role, Schema, parse};
 
+/// A type with the default that it is used with, as JSON; empty for none.
+type Use<'a> = (&'a str, String);
+
 /// The types of a document, each made once, when it is first asked for.
 pub(crate) struct Components<'a> {
     types: Option<&'a Map<String, Value>>,
     /// By name and default: where a type is used with a default of its own, it is another schema with the same children.
     /// `None` while the type is being made.
-    made: RefCell<BTreeMap<(&'a str, String), Option<Arc<Schema>>>>,
+    made: RefCell<BTreeMap<Use<'a>, Option<Arc<Schema>>>>,
 }
 
 impl<'a> Components<'a> {

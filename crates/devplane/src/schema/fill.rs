@@ -48,6 +48,7 @@ fn object(schema: &Schema, fields: &mut Map<String, Value>) {
         if value.is_null() && !of_field.nullable {
             match &of_field.default {
                 Some(default) => *value = default.clone(),
+                None if of_field.role == Role::Metadata => *value = Value::Object(Map::new()),
                 // A value of any type may be null only where nobody knows the field.
                 None => return false,
             }

@@ -4,6 +4,60 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+/// Formats of strings that Kubernetes knows. Those that are rarely meant are not checked here.
+const OF_STRINGS: [&str; 27] = [
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "date-time",
+    "datetime",
+    "duration",
+    "email",
+    "hexcolor",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "k8s-long-name",
+    "k8s-short-name",
+    "mac",
+    "password",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+];
+
+/// Formats in the schema of a CRD that mean nothing where they are.
+pub(crate) fn unknown(schema: &Value, found: &mut Vec<String>) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(format) = fields.get("format").and_then(Value::as_str) {
+                let is_known = match fields.get("type").and_then(Value::as_str) {
+                    Some("integer") => matches!(format, "int32" | "int64"),
+                    Some("number") => matches!(format, "float" | "double"),
+                    Some("string") | None => OF_STRINGS.contains(&format),
+                    Some(_) => false,
+                };
+                if !is_known && !format.is_empty() {
+                    found.push(format.to_owned());
+                }
+            }
+            fields.values().for_each(|child| unknown(child, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| unknown(item, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
 
 /// Whether a string has a format. What is not known allows everything.
 pub(super) fn matches(format: &str, text: &str) -> bool {

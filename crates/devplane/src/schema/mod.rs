@@ -8,14 +8,17 @@ mod components;
 mod decode;
 mod embedded;
 mod fill;
-mod formats;
+pub(crate) mod formats;
 mod lists;
 mod meta;
 pub(crate) mod names;
 mod parse;
 mod patterns;
 mod prune;
+mod rules;
 mod structural;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +28,7 @@ use serde_json::Value;
 use crate::status::FieldError;
 
 pub(crate) use components::Components;
+pub(crate) use rules::Complaints;
 
 /// The schema of a value. Children are shared: a type that is used in many places is there once.
 ///
@@ -72,6 +76,8 @@ pub(crate) struct Schema {
     pub type_name: Option<Arc<str>>,
     /// What values are allowed.
     pub checks: Checks,
+    /// Rules in the Common Expression Language.
+    pub rules: Vec<rules::Rule>,
     /// What must be told apart while a schema is walked.
     pub role: Role,
     /// What is true of everything below, so that walks can pass by.
@@ -121,6 +127,8 @@ pub(crate) struct Below {
     pub lists: bool,
     /// Embedded resources.
     pub embedded: bool,
+    /// Rules.
+    pub rules: bool,
 }
 
 /// Limits of values. What is `None` or empty does not limit.
@@ -186,6 +194,11 @@ impl Schema {
     /// What is wrong with an object. `old` is its state before, for rules that compare, and so that what was wrong
     /// already and did not change is let through (ratcheting), as Kubernetes does.
     pub(crate) fn check(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        check::check(self, value, old).errors
+    }
+
+    /// The same, with what is let through although it is wrong. Kubernetes sends it as warnings.
+    pub(crate) fn check_and_warn(&self, value: &Value, old: Option<&Value>) -> Complaints {
         check::check(self, value, old)
     }
 

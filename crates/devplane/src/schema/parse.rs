@@ -5,16 +5,13 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::check::Checker;
-use super::{Below, Checks, ListType, Role, Schema, Type, meta, patterns};
+use super::{Below, Checks, ListType, Role, Schema, Type, meta, patterns, rules};
 use crate::status::FieldError;
 
 /// The schema of a version of a CRD. What can only be found wrong while it is compiled is added to the errors.
 pub(super) fn crd(json: &Value, path: &str, errors: &mut Vec<FieldError>) -> Schema {
-    let mut parser = Parser { errors, path: path.to_owned() };
-    let mut root = parser.node(json);
-    root.role = Role::Root;
-    meta::complete(&mut root);
-    root
+    let mut parser = Parser { errors, path: path.to_owned(), apart: None };
+    parser.node(json, Role::Root)
 }
 
 /// What a schema says without a look at those in it. Patterns are left out.
@@ -78,15 +75,18 @@ fn strings(json: &Map<String, Value>, key: &str) -> Vec<String> {
 struct Parser<'a> {
     errors: &'a mut Vec<FieldError>,
     path: String,
+    /// The list whose items cannot be told apart, if the schema at hand is below one.
+    apart: Option<String>,
 }
 
 impl Parser<'_> {
-    fn node(&mut self, json: &Value) -> Schema {
-        let Some(json) = json.as_object() else { return Schema::default() };
-        let mut schema = plain(json);
+    fn node(&mut self, json: &Value, role: Role) -> Schema {
+        let Some(json) = json.as_object() else { return Schema { role, ..Schema::default() } };
+        let mut schema = Schema { role, ..plain(json) };
         if let Some(properties) = json.get("properties").and_then(Value::as_object) {
             for (name, child) in properties {
-                let child = self.at(&format!(".properties[{name}]"), |parser| parser.node(child));
+                let child =
+                    self.at(&format!(".properties[{name}]"), |parser| parser.node(child, Role::Plain));
                 schema.properties.insert(name.clone(), Arc::new(child));
             }
         }
@@ -94,19 +94,25 @@ impl Parser<'_> {
             Some(Value::Bool(false)) => schema.forbids_additional = true,
             Some(Value::Bool(true)) => schema.additional = Some(Arc::default()),
             Some(child) => {
-                let child = self.at(".additionalProperties", |parser| parser.node(child));
+                let child = self.at(".additionalProperties", |parser| parser.node(child, Role::Plain));
                 schema.additional = Some(Arc::new(child));
             }
             None => {}
         }
         if let Some(child) = json.get("items") {
-            schema.items = Some(Arc::new(self.at(".items", |parser| parser.node(child))));
+            let outside = self.apart.clone();
+            if schema.list_type != ListType::Map {
+                self.apart.get_or_insert_with(|| self.path.clone());
+            }
+            schema.items = Some(Arc::new(self.at(".items", |parser| parser.node(child, Role::Plain))));
+            self.apart = outside;
         }
-        if schema.embedded_resource {
+        if schema.embedded_resource || role == Role::Root {
             meta::complete(&mut schema);
         }
         self.logic(json, &mut schema);
         self.pattern(json, &mut schema);
+        schema.rules = rules::parse(&schema, json, &self.path, self.apart.as_deref(), self.errors);
         schema.below = below(&schema);
         self.default(&schema);
         schema
@@ -116,14 +122,16 @@ impl Parser<'_> {
     fn logic(&mut self, json: &Map<String, Value>, schema: &mut Schema) {
         let mut all = |key: &str| -> Vec<Schema> {
             let parts = json.get(key).and_then(Value::as_array).into_iter().flatten();
-            let part = |(index, child)| self.at(&format!(".{key}[{index}]"), |parser| parser.node(child));
+            let part = |(index, child)| {
+                self.at(&format!(".{key}[{index}]"), |parser| parser.node(child, Role::Plain))
+            };
             parts.enumerate().map(part).collect()
         };
         schema.checks.all_of = all("allOf");
         schema.checks.any_of = all("anyOf");
         schema.checks.one_of = all("oneOf");
         schema.checks.not =
-            json.get("not").map(|child| Box::new(self.at(".not", |parser| parser.node(child))));
+            json.get("not").map(|child| Box::new(self.at(".not", |parser| parser.node(child, Role::Plain))));
     }
 
     fn pattern(&mut self, json: &Map<String, Value>, schema: &mut Schema) {
@@ -153,9 +161,13 @@ impl Parser<'_> {
             self.errors.push(FieldError::invalid(path, default, "must not have unknown fields"));
             return;
         }
-        let mut checker = Checker::new(path);
+        let mut checker = Checker::new(path.clone());
         checker.value(schema, default, None);
+        let is_right = checker.errors.is_empty();
         self.errors.append(&mut checker.errors);
+        if is_right && schema.below.rules {
+            self.errors.append(&mut rules::check(schema, default, None, &path).errors);
+        }
     }
 
     fn at<T>(&mut self, part: &str, work: impl FnOnce(&mut Self) -> T) -> T {
@@ -169,10 +181,15 @@ impl Parser<'_> {
 
 fn below(schema: &Schema) -> Below {
     let children = schema.properties.values().chain(&schema.additional).chain(&schema.items);
-    let mut below = Below { lists: schema.list_type != ListType::Atomic, embedded: schema.embedded_resource };
+    let mut below = Below {
+        lists: schema.list_type != ListType::Atomic,
+        embedded: schema.embedded_resource,
+        rules: !schema.rules.is_empty(),
+    };
     for child in children.filter(|child| child.role != Role::Metadata) {
         below.lists |= child.below.lists;
         below.embedded |= child.below.embedded;
+        below.rules |= child.below.rules;
     }
     below
 }

@@ -10,7 +10,7 @@ const UNSUPPORTED: [&str; 6] =
     ["$ref", "additionalItems", "definitions", "dependencies", "id", "patternProperties"];
 
 /// What may be said outside of combined schemas only, and how that is put.
-const OUTSIDE: [(&str, &str); 12] = [
+const OUTSIDE: [(&str, &str); 13] = [
     ("type", "must be empty to be structural"),
     ("title", "must be empty to be structural"),
     ("description", "must be empty to be structural"),
@@ -23,6 +23,7 @@ const OUTSIDE: [(&str, &str); 12] = [
     ("x-kubernetes-list-type", "must be undefined to be structural"),
     ("x-kubernetes-list-map-keys", "must be empty to be structural"),
     ("x-kubernetes-map-type", "must be undefined to be structural"),
+    ("x-kubernetes-validations", "must be empty to be structural"),
 ];
 
 /// What is wrong with the schema at a path of a CRD.
@@ -61,27 +62,50 @@ impl Structural {
             self.identity(json, name, Type::String);
         }
         self.identity(json, "metadata", Type::Object);
-        let metadata = &schema["properties"]["metadata"];
-        let is_limited = |name: &String| meta::LIMITED.contains(&&**name);
-        if metadata["properties"].as_object().is_some_and(|fields| !fields.keys().all(is_limited)) {
-            let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
-            self.forbid(".properties[metadata]", detail);
-        }
+        self.metadata(&schema["properties"]["metadata"]);
         self.node(json, Place::Root);
     }
 
     /// `apiVersion`, `kind` and `metadata` have their types already.
     fn identity(&mut self, json: &Map<String, Value>, name: &str, kind: Type) {
-        let Some(given) = json.get("properties").and_then(|fields| fields.get(name)?.get("type")) else {
-            return;
-        };
-        if given.as_str() != Some(kind.name()) {
-            self.invalid(&format!(".properties[{name}].type"), given, &format!("must be {}", kind.name()));
+        let Some(field) = json.get("properties").and_then(|fields| fields.get(name)) else { return };
+        let given = field["type"].as_str().unwrap_or_default();
+        if given != kind.name() {
+            self.invalid(
+                &format!(".properties[{name}].type"),
+                &given.into(),
+                &format!("must be {}", kind.name()),
+            );
+        }
+    }
+
+    /// Of `metadata` names may be limited, and no more.
+    fn metadata(&mut self, metadata: &Value) {
+        let Some(json) = metadata.as_object() else { return };
+        let says_more = json.keys().any(|key| !matches!(&**key, "type" | "properties" | "default"));
+        let fields = json.get("properties").and_then(Value::as_object);
+        if says_more
+            || fields.is_some_and(|fields| !fields.keys().all(|name| meta::LIMITED.contains(&&**name)))
+        {
+            let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+            self.forbid(".properties[metadata]", detail);
+        }
+        let names = fields.into_iter().flatten().map(|(name, field)| (format!(".properties[{name}]"), field));
+        for (part, field) in std::iter::once((String::new(), metadata)).chain(names) {
+            if field.get("default").is_some() {
+                self.forbid(
+                    &format!(".properties[metadata]{part}.default"),
+                    "must not be set in top-level metadata",
+                );
+            }
         }
     }
 
     fn node(&mut self, json: &Map<String, Value>, place: Place) {
         self.unsupported(json);
+        if json.contains_key("$ref") {
+            return;
+        }
         if place == Place::Combined {
             self.combined(json);
         } else {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{immutable, name, pods};
-use crate::kinds::{Kind, kinds_of_crd};
+use crate::kinds::{Kind, kinds_of_crd, warnings_of_crd};
 use crate::selector::Labels;
 use crate::status::FieldError;
 
@@ -23,6 +23,14 @@ pub(crate) fn check(kind: &Kind, old: Option<&Value>, new: &Value) -> Vec<FieldE
             }
             Some(_) | None => Vec::new(),
         },
+        _ => Vec::new(),
+    }
+}
+
+/// What is odd about an object of a built-in kind, and let through.
+pub(crate) fn warnings(kind: &Kind, new: &Value) -> Vec<String> {
+    match name(kind) {
+        ("apiextensions.k8s.io", _) => warnings_of_crd(new),
         _ => Vec::new(),
     }
 }

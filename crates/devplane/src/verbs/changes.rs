@@ -10,9 +10,6 @@ use crate::query::Validation;
 use crate::status::{ApiError, FieldError};
 use crate::{metadata, negotiate, strategy};
 
-/// Largest body of a request. Source: the API server of Kubernetes.
-pub(crate) const BODY_LIMIT: usize = 3 * 1024 * 1024;
-
 /// Reads the object in the body of a request and checks that it is meant for this path.
 pub(super) fn read_object(call: &Call<'_>) -> Result<Value, ApiError> {
     let mut value = negotiate::body(call.content_type, call.body)?;
@@ -99,19 +96,23 @@ pub(super) fn decoding(call: &Call<'_>) -> String {
     format!("{} in version \"{}\" cannot be handled as a {}: ", kind.kind, kind.version, kind.kind)
 }
 
-/// Everything that is wrong with the next state of an object.
-pub(super) fn validate(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result<(), ApiError> {
+/// Refuses what is wrong with the next state of an object. Returns warnings of what is odd.
+pub(super) fn validate(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result<Vec<String>, ApiError> {
     let kind = &call.kind;
     let mut errors: Vec<FieldError> = match old {
         None => metadata::check(kind, new),
         Some(old) => metadata::check_update(kind, old, new),
     };
+    let mut warnings = metadata::warnings(kind, old, new);
+    warnings.extend(strategy::warnings(kind, new));
     if kind.is_custom() {
-        errors.extend(kind.schema.check(new, old));
+        let found = kind.schema.check_and_warn(new, old);
+        errors.extend(found.errors);
+        warnings.extend(found.warnings.iter().map(ToString::to_string));
     }
     errors.extend(strategy::check(kind, old, new));
     if errors.is_empty() {
-        return Ok(());
+        return Ok(warnings);
     }
     let name = new["metadata"]["name"].as_str().unwrap_or_default();
     Err(ApiError::invalid(call.named_kind(name), &errors))

@@ -49,10 +49,8 @@ pub(super) async fn new_object(call: &Call<'_>, mut value: Value, owners: Owners
     let (admitted, warnings) = admit::mutate(call, admit::Operation::Create, None, value).await?;
     value = admitted;
     for attempt in 1..=GENERATE_TRIES {
-        changes::validate(call, None, &value)?;
-        let warnings =
-            [warnings.clone(), admit::validate(call, admit::Operation::Create, None, Some(&value)).await?]
-                .concat();
+        let odd = changes::validate(call, None, &value)?;
+        let from_webhooks = admit::validate(call, admit::Operation::Create, None, Some(&value)).await?;
         if owners == Owners::Update {
             changes::note_owners(call, None, &mut value);
         } else {
@@ -66,8 +64,7 @@ pub(super) async fn new_object(call: &Call<'_>, mut value: Value, owners: Owners
             Err(error) => return Err(error),
             Ok(value) => {
                 changes::settle(call);
-                let more = metadata::warnings(&call.kind, None, &value);
-                return Ok(call.reply(201, &value).warn(warnings).warn(more));
+                return Ok(call.reply(201, &value).warn([warnings, odd, from_webhooks].concat()));
             }
         }
     }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Call, Reply, changes};
 use crate::environment::seconds;
+use crate::eviction;
 use crate::plane::User;
 use crate::status::ApiError;
 use crate::storage::Key;
@@ -104,6 +105,8 @@ fn token(call: &Call<'_>) -> Result<Reply, ApiError> {
 
 /// Evicts a pod, if its budgets allow it.
 fn evict(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let _ = call.find()?;
-    Ok(Reply::no_path())
+    let body = crate::negotiate::body(call.content_type, call.body)?;
+    let mut state = call.plane.lock();
+    let status = eviction::evict(&mut state, call.namespace(), call.name(), &body, call.query.is_dry_run)?;
+    Ok(Reply::json(201, status.to_string()))
 }

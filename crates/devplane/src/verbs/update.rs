@@ -253,8 +253,7 @@ pub(super) async fn write(call: &Call<'_>, old: &Arc<Object>, next: Next) -> Res
     let (admitted, more) = admit::mutate(call, admit::Operation::Update, Some(&was), new).await?;
     new = admitted;
     warnings.extend(more);
-    changes::validate(call, Some(&was), &new)?;
-    warnings.extend(metadata::warnings(kind, Some(&was), &new));
+    warnings.extend(changes::validate(call, Some(&was), &new)?);
     if strategy::has_generation(kind) && strategy::is_other_spec(&was, &new) {
         let generation = was["metadata"]["generation"].as_i64().unwrap_or(0);
         new["metadata"]["generation"] = (generation + 1).into();
