@@ -77,6 +77,8 @@ impl<'a> Expect<'a> {
             got.is_some_and(|value| !value.is_null())
         } else if wanted == "<absent>" {
             got.is_none()
+        } else if wanted == "<empty>" {
+            got.is_none_or(is_zero)
         } else if let Some(name) = argument("<save ") {
             if let Some(value) = got {
                 self.words.set(name, value.clone());
@@ -153,6 +155,18 @@ pub(crate) fn shortened(text: &str) -> String {
     }
 }
 
+/// Values that servers leave out or send as they like: clients read both as the same.
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(is_set) => !is_set,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}
+
 fn matcher(fields: &Map<String, Value>) -> Option<(&str, &Value)> {
     let (name, argument) = fields.iter().next()?;
     (fields.len() == 1 && name.starts_with('<')).then_some((name.as_str(), argument))
@@ -186,6 +200,7 @@ mod tests {
         for wanted in [
             json!({"a": 1}),
             json!({"b": {"c": "~ ^te.t$", "d": [1, 2]}, "x": "<absent>", "y": {"z": "<absent>"}}),
+            json!({"e": "<empty>", "f": "<empty>"}),
             json!({"b": {"c": "<any>", "d": {"<has>": [2]}}, "e": null}),
             json!({"b": {"c": "<not other>", "d": {"<any order>": [2, 1]}}, "n": "<above 11>"}),
             json!({"b": {"<only>": {"c": "<has ex>", "d": {"<count>": 2}}}}),
