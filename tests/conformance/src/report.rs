@@ -21,6 +21,18 @@ pub(crate) enum Outcome {
     Fails(String),
 }
 
+impl Outcome {
+    /// What a case came to that failed with a story or did not, and that may differ for a reason or may not.
+    pub(crate) fn of(server: Server, story: Option<String>, may_differ: Option<String>) -> Outcome {
+        match (story, may_differ.filter(|_| server == Server::Devplane)) {
+            (None, None) => Outcome::Agrees,
+            (Some(_), Some(reason)) => Outcome::Tolerated(reason),
+            (Some(story), None) => Outcome::Fails(story),
+            (None, Some(_)) => Outcome::Fails("  it agrees now: take away its `differs`".into()),
+        }
+    }
+}
+
 /// A case that was done.
 #[derive(Debug)]
 pub(crate) struct Done {

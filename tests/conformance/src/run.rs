@@ -160,13 +160,7 @@ impl<'a> Suite<'a> {
                 Some(format!("  it is not done after {} s; the last was {}", DEADLINE.as_secs(), scene.last))
             }
         };
-        let may_differ = case.differs.filter(|_| self.target.server == Server::Devplane);
-        let outcome = match (story, may_differ) {
-            (None, None) => Outcome::Agrees,
-            (Some(_), Some(reason)) => Outcome::Tolerated(reason),
-            (Some(story), None) => Outcome::Fails(story),
-            (None, Some(_)) => Outcome::Fails("  it agrees now: take away its `differs`".into()),
-        };
+        let outcome = Outcome::of(self.target.server, story, case.differs);
         Done { title, driver, outcome, took: began.elapsed() }
     }
 }
