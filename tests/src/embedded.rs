@@ -40,7 +40,7 @@ use crate::Options;
 /// A control plane of ours. The order of the fields is the order of their end.
 pub struct Embedded {
     server: Server,
-    authority: Authority,
+    authority: Arc<Authority>,
     config: Config,
     users: AtomicU32,
     directory: TempDir,
@@ -59,7 +59,7 @@ impl Embedded {
     pub(crate) async fn start(options: &Options, manifests: &[String]) -> anyhow::Result<Embedded> {
         let directory = tempfile::Builder::new().prefix("embedded-").tempdir()?;
         let janitor = Janitor::watch(directory.path())?;
-        let authority = Authority::new()?;
+        let authority = Arc::new(Authority::new()?);
         let mut settings = mapi_devplane::Options::default();
         if let Some(grace) = options.node_monitor_grace {
             settings.node_grace = signed(grace)?;
@@ -68,7 +68,8 @@ impl Embedded {
             settings.pod_toleration = signed(toleration)?;
         }
         settings.ca = Some(authority.pem().to_owned());
-        settings.audit = if options.audit { Some(log_to(&directory.path().join("audit.log"))?) } else { None };
+        settings.audit =
+            if options.audit { Some(log_to(&directory.path().join("audit.log"))?) } else { None };
 
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let environment: Arc<dyn Environment> = Arc::new(System::new());
@@ -76,7 +77,7 @@ impl Embedded {
         let admin = plane.issue(User::admin(), None);
         runtime.spawn(drive(plane.clone(), environment));
         let starting = {
-            let (plane, authority) = (plane.clone(), authority.clone());
+            let (plane, authority) = (plane.clone(), Arc::clone(&authority));
             async move { Server::start(plane, &authority, ([127, 0, 0, 1], 0).into()).await }
         };
         let server = runtime.spawn(starting).await.context("the embedded control plane ended")??;
@@ -84,7 +85,15 @@ impl Embedded {
         fs::write(directory.path().join("admin.kubeconfig"), &text)?;
         let config = config_of(&text).await?;
         let users = AtomicU32::new(0);
-        let plane = Embedded { server, authority, config, users, directory, _janitor: janitor, runtime: Some(runtime) };
+        let plane = Embedded {
+            server,
+            authority,
+            config,
+            users,
+            directory,
+            _janitor: janitor,
+            runtime: Some(runtime),
+        };
         for manifest in manifests {
             controlplane::apply_yaml(&plane.client(), manifest).await?;
         }
@@ -99,7 +108,11 @@ impl Embedded {
         self.directory.path().join("admin.kubeconfig")
     }
 
-    pub(crate) async fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> anyhow::Result<PathBuf> {
+    pub(crate) async fn service_account_kubeconfig(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> anyhow::Result<PathBuf> {
         let text = self.log_in(namespace, name).await?;
         let number = self.users.fetch_add(1, Ordering::Relaxed);
         let file = self.directory.path().join(format!("user-{number}.kubeconfig"));
@@ -117,8 +130,9 @@ impl Embedded {
         let spec = TokenRequestSpec { expiration_seconds: Some(24 * 60 * 60), ..TokenRequestSpec::default() };
         let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
         let answer = accounts.create_token_request(name, &PostParams::default(), &request).await;
-        let answer = answer.with_context(|| format!("cannot get a token of ServiceAccount `{namespace}/{name}`"))?;
-        let token = answer.status.context("the API server answered without a token")?.token;
+        let answer =
+            answer.with_context(|| format!("cannot get a token of ServiceAccount `{namespace}/{name}`"))?;
+        let token = answer.status.and_then(|status| status.token).context("the answer holds no token")?;
         Ok(kubeconfig(&self.server, &self.authority, name, &token))
     }
 

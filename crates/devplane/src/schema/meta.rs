@@ -9,7 +9,7 @@ use super::{Components, Role, Schema, Type};
 /// What the metadata of an object is made of; facts of the API `meta/v1`.
 const OBJECT_META: &str = r##"{ "components": { "schemas": {
   "meta.v1.ObjectMeta": { "type": "object", "properties": {
-    "annotations": { "type": "object", "additionalProperties": { "type": "string" } },
+    "annotations": { "type": "object", "additionalProperties": { "type": "string", "default": "" } },
     "creationTimestamp": { "type": "string", "format": "date-time" },
     "deletionGracePeriodSeconds": { "type": "integer", "format": "int64" },
     "deletionTimestamp": { "type": "string", "format": "date-time" },
@@ -17,7 +17,7 @@ const OBJECT_META: &str = r##"{ "components": { "schemas": {
       "x-kubernetes-list-type": "set", "x-kubernetes-patch-strategy": "merge" },
     "generateName": { "type": "string" },
     "generation": { "type": "integer", "format": "int64" },
-    "labels": { "type": "object", "additionalProperties": { "type": "string" } },
+    "labels": { "type": "object", "additionalProperties": { "type": "string", "default": "" } },
     "managedFields": { "type": "array", "x-kubernetes-list-type": "atomic",
       "items": { "$ref": "#/components/schemas/meta.v1.ManagedFieldsEntry" } },
     "name": { "type": "string" },

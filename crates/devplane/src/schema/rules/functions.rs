@@ -40,6 +40,11 @@ fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     let pair = || vec![DYN_TYPE, DYN_TYPE];
     env.add_overload("@sameItems", "same_items", pair(), |lists| decided(same_items(&lists)?))?;
     env.add_overload("@otherItems", "other_items", pair(), |lists| decided(!same_items(&lists)?))?;
+    env.add_overload("@union", "union", pair(), |lists| {
+        let (one, other) = two(&lists)?;
+        let new = other.iter().filter(|item| !has(one, item.as_ref()));
+        Ok(CowVal::owned(CelList::from(one.iter().chain(new).cloned().collect::<Vec<_>>())))
+    })?;
     env.add_overload("sets.contains", "sets_contains", pair(), |lists| {
         let (all, some) = two(&lists)?;
         decided(some.iter().all(|item| has(all, item.as_ref())))

@@ -102,12 +102,24 @@ fn address(text: &str) -> Result<IpAddr, String> {
 }
 
 fn network(text: &str) -> Result<Network, String> {
-    let wrong = || format!("network address parse error during conversion from string: {text:?}");
-    let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
-    let address = self::address(address).map_err(|_| wrong())?;
+    let wrong = |why: &str| {
+        let what = "network address parse error during conversion from string";
+        format!("{what}: {what}: netip.ParsePrefix({text:?}): {why}")
+    };
+    let (address, bits) = text.split_once('/').ok_or_else(|| wrong("no '/'"))?;
+    let address: IpAddr =
+        address.parse().map_err(|_| wrong(&format!("ParseAddr({address:?}): unable to parse IP")))?;
+    if matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some()) {
+        return Err(wrong("IPv4-mapped IPv6 address is not allowed"));
+    }
     let is_plain = bits == "0" || !bits.starts_with('0') && bits.bytes().all(|byte| byte.is_ascii_digit());
-    let bits: u8 = bits.parse().ok().filter(|_| is_plain).ok_or_else(wrong)?;
-    if bits > width(address) { Err(wrong()) } else { Ok(Network { address, bits }) }
+    let count: Option<u8> = bits.parse().ok().filter(|_| is_plain);
+    let bits = count.ok_or_else(|| wrong(&format!("bad bits after slash: {bits:?}")))?;
+    if bits > width(address) {
+        Err(wrong("prefix length out of range"))
+    } else {
+        Ok(Network { address, bits })
+    }
 }
 
 fn width(address: IpAddr) -> u8 {

@@ -17,6 +17,9 @@ use crate::status::{Fault, FieldError};
 const BLOCKING: [Fault; 5] =
     [Fault::Required, Fault::Unsupported, Fault::TooLong, Fault::TooMany, Fault::TypeInvalid];
 
+/// Functions that make numbers and truth of text.
+const CONVERSIONS: [&str; 4] = ["bool", "double", "int", "uint"];
+
 /// Longest message that an expression may make.
 const MESSAGE: usize = 5 << 10;
 
@@ -114,32 +117,54 @@ impl Runner {
     }
 
     fn run(&mut self, rule: &Rule, context: &Context<'_, '_>, value: &Value, same: bool) {
-        let path = match (&*self.path, &*rule.field) {
-            ("", "") => NO_FIELD.to_owned(),
-            ("", field) => field.trim_start_matches('.').to_owned(),
-            (path, field) => format!("{path}{field}"),
-        };
-        match cel::Value::resolve_val(&rule.expression, context) {
-            Ok(answer) if answer.downcast_ref::<CelBool>().is_some_and(|answer| *answer.inner()) => {}
+        let error = match cel::Value::resolve_val(&rule.expression, context) {
+            Ok(answer) if answer.downcast_ref::<CelBool>().is_some_and(|answer| *answer.inner()) => return,
             Ok(_) => {
                 let detail = match rule.fault {
                     Fault::Duplicate => String::new(),
                     _ => made(rule, context).unwrap_or_else(|| said(rule)),
                 };
-                let error = FieldError { fault: rule.fault, path, value: shown(rule, value), detail };
-                // A rule about the change itself lets nothing through.
-                if same && !rule.uses_old {
-                    self.complaints.warnings.push(error);
-                } else {
-                    self.complaints.errors.push(error);
+                FieldError {
+                    fault: rule.fault,
+                    path: self.at(&rule.field),
+                    value: shown(rule, value),
+                    detail,
                 }
             }
             Err(error) => {
-                let rule_or_message = rule.message.as_ref().unwrap_or(&rule.text);
-                let detail = format!("{} evaluating rule: {rule_or_message}", reason(&error));
-                let value = format!("{:?}", kind_of(value));
-                self.complaints.errors.push(FieldError { fault: Fault::Invalid, path, value, detail });
+                self.complaints.errors.push(self.failed(rule, &error, value));
+                return;
             }
+        };
+        // A rule about the change itself lets nothing through.
+        if same && !rule.uses_old {
+            self.complaints.warnings.push(error);
+        } else {
+            self.complaints.errors.push(error);
+        }
+    }
+
+    /// What is said of a rule that could not be run to its end.
+    fn failed(&self, rule: &Rule, error: &ExecutionError, value: &Value) -> FieldError {
+        let rule_or_message = rule.message.as_ref().unwrap_or(&rule.text);
+        let (value, detail) = match reason(error) {
+            Some(reason) => {
+                (format!("{:?}", kind_of(value)), format!("{reason} evaluating rule: {rule_or_message}"))
+            }
+            None => {
+                let detail = "'no such overload': call arguments did not match a supported operator, function or macro \
+                              signature for rule";
+                ("\"\"".to_owned(), format!("{detail}: {rule_or_message}"))
+            }
+        };
+        FieldError { fault: Fault::Invalid, path: self.at(""), value, detail }
+    }
+
+    fn at(&self, field: &str) -> String {
+        match (&*self.path, field) {
+            ("", "") => NO_FIELD.to_owned(),
+            ("", field) => field.trim_start_matches('.').to_owned(),
+            (path, field) => format!("{path}{field}"),
         }
     }
 }
@@ -158,7 +183,7 @@ fn made(rule: &Rule, context: &Context<'_, '_>) -> Option<String> {
 
 fn shown(rule: &Rule, value: &Value) -> String {
     match value {
-        Value::Object(_) | Value::Array(_) if rule.fault != Fault::Duplicate => String::new(),
+        Value::Object(_) | Value::Array(_) => String::new(),
         _ if !rule.field.is_empty() => String::new(),
         value => value.to_string(),
     }
@@ -176,16 +201,19 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// What went wrong, in the words of Kubernetes.
-fn reason(error: &ExecutionError) -> String {
-    match error {
+/// What went wrong, in the words of Kubernetes; nothing where values had types that nothing is made for.
+fn reason(error: &ExecutionError) -> Option<String> {
+    Some(match error {
+        ExecutionError::NoSuchOverload(_) | ExecutionError::UnsupportedBinaryOperator(..) => return None,
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
         ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),
         ExecutionError::IndexOutOfBounds(cel::Value::Int(index)) => format!("index out of bounds: {index}"),
-        ExecutionError::NoSuchOverload(_) => "no such overload".to_owned(),
+        ExecutionError::FunctionError { function, .. } if CONVERSIONS.contains(&&**function) => {
+            format!("type conversion error from 'string' to '{function}'")
+        }
         ExecutionError::FunctionError { message, .. } => message.clone(),
         other => other.to_string(),
-    }
+    })
 }

@@ -205,7 +205,17 @@ impl<'s, 'i> Typing<'s, 'i> {
         }
         self.qualify(call);
         let receiver = call.target.as_mut().map(|target| self.expression(target));
-        let arguments: Vec<Ty<'s>> = call.args.iter_mut().map(|argument| self.expression(argument)).collect();
+        let arguments: Vec<Ty<'s>> = if let ("format", [IdedExpr { expr: Expr::List(list), .. }]) =
+            (&*call.func_name, &mut *call.args)
+        {
+            // The one list that may hold values of several types.
+            for element in &mut list.elements {
+                self.expression(element);
+            }
+            vec![Ty::List(Box::new(Ty::Dyn), ListType::Atomic)]
+        } else {
+            call.args.iter_mut().map(|argument| self.expression(argument)).collect()
+        };
         let known = signatures(&call.func_name);
         if known.is_empty() {
             return self.wrong(id, format!("undeclared reference to '{}' (in container '')", call.func_name));
@@ -224,6 +234,10 @@ impl<'s, 'i> Typing<'s, 'i> {
             return self.no_overload(id, call, receiver.as_ref(), &arguments);
         };
         self.literals(call);
+        let is_keyed = |ty: &Ty<'_>| matches!(ty, Ty::List(_, ListType::Map));
+        if call.func_name == operators::ADD && arguments.iter().any(is_keyed) {
+            return self.wrong(id, "lists with x-kubernetes-list-type=map cannot be added here".to_owned());
+        }
         prepare(call, &arguments);
         result
     }
@@ -306,6 +320,7 @@ fn prepare(call: &mut CallExpr, arguments: &[Ty<'_>]) {
             call.args.splice(0..0, target);
             call.func_name = "@matches".to_owned();
         }
+        operators::ADD if arguments.iter().any(unordered) => call.func_name = "@union".to_owned(),
         operators::EQUALS if arguments.iter().any(unordered) => call.func_name = "@sameItems".to_owned(),
         operators::NOT_EQUALS if arguments.iter().any(unordered) => call.func_name = "@otherItems".to_owned(),
         _ => {}

@@ -31,7 +31,8 @@ pub(super) fn view<'v>(schema: &'v Schema, value: &'v Value) -> Box<dyn Val + 'v
         }
         Value::Object(fields) => {
             let mut map = HashMap::with_capacity(fields.len());
-            for (name, value) in fields {
+            // A field that is null is not there.
+            for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
                 let (key, value) = field(schema, name, value);
                 map.insert(key, value);
             }

@@ -70,12 +70,12 @@ fn values_are_refused_as_kubernetes_refuses_them() {
 
 #[test]
 fn rules_are_run_as_kubernetes_runs_them() {
-    let file = expect_file!["./rules.txt"];
-    let table = Table::of(&file);
-    let schema = table.schema();
-    table.check(file, |row| {
-        schema.check(&filled(&schema, row), None).iter().map(ToString::to_string).collect()
-    });
+    for file in [expect_file!["./rules.txt"], expect_file!["./functions.txt"]] {
+        let table = Table::of(&file);
+        let schema = table.schema();
+        let errors = |row: &str| schema.check(&filled(&schema, row), None);
+        table.check(file, |row| errors(row).iter().map(ToString::to_string).collect());
+    }
 }
 
 #[test]
