@@ -172,6 +172,8 @@ async fn only_matching_machines_of_the_namespace_without_owner_are_taken_over() 
     anything.with(json!({"spec": {"selector": {"matchExpressions": absent}}})).create().await;
     let marked = |machine: Draft<Machine>| machine.machine_label("example.com/marked", "yes");
     marked(ns.machine("matching").with(label_of(&ns, "a"))).create().await;
+    // Machines and sets are watched apart: the set must not be seen before the Machine.
+    ns.wait_machine(&ns.full("matching"), |machine| machine.phase() == "Running").await;
     let set = ns.machine_set("a").replicas(1).machine_label("example.com/marked", "yes").create().await;
     ns.wait_set(set.name(), |set| set.status.ready_replicas == Some(1)).await;
     // The set `b` wants none, so what it took over is gone: everything that it may have.

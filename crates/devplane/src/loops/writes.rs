@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::environment::{seconds, uid};
 use crate::kinds::Kind;
-use crate::managed::{Manager, note_update};
+use crate::managed::{Manager, Reach, note_update};
 use crate::state::{DeleteOptions, State};
 use crate::storage::{Key, Object};
 
@@ -35,7 +35,13 @@ pub(crate) fn write_status(
 ) -> Value {
     let time = seconds(state.environment.now());
     let api_version = kind.api_version();
-    let manager = Manager { name: manager, api_version: &api_version, subresource: "status", time: &time };
+    let manager = Manager {
+        name: manager,
+        api_version: &api_version,
+        subresource: "status",
+        time: &time,
+        reach: Reach::of(kind, "status"),
+    };
     note_update(&kind.schema, Some(&old.value()), &mut value, &manager);
     state.update(kind, old, value)
 }
@@ -47,7 +53,13 @@ pub(crate) fn create(state: &mut State, kind: &Kind, mut value: Value) {
     value["metadata"]["uid"] = uid(&*state.environment).into();
     value["metadata"]["creationTimestamp"] = time.clone().into();
     let api_version = kind.api_version();
-    let manager = Manager { name: CONTROLLERS, api_version: &api_version, subresource: "", time: &time };
+    let manager = Manager {
+        name: CONTROLLERS,
+        api_version: &api_version,
+        subresource: "",
+        time: &time,
+        reach: Reach::of(kind, ""),
+    };
     note_update(&kind.schema, None, &mut value, &manager);
     state.storage.put(now, kind, value);
 }

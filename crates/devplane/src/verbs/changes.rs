@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Call;
 use crate::environment::micros;
-use crate::managed::{self, Manager};
+use crate::managed::{self, Manager, Reach};
 use crate::query::Validation;
 use crate::status::{ApiError, FieldError};
 use crate::{metadata, negotiate, strategy};
@@ -138,9 +138,14 @@ pub(super) fn manager<'a>(call: &'a Call<'_>, time: &'a str) -> Manager<'a> {
     Manager {
         name: call.manager(),
         api_version: call.api_version.as_str(),
-        subresource: call.target.subresource.as_deref().unwrap_or_default(),
+        subresource: subresource(call),
         time,
+        reach: Reach::of(&call.kind, subresource(call)),
     }
+}
+
+fn subresource<'a>(call: &'a Call<'_>) -> &'a str {
+    call.target.subresource.as_deref().unwrap_or_default()
 }
 
 /// Runs the loops at once after a change of what is served, so that the next request finds it.

@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::{Call, Reply, changes};
 use crate::environment::{seconds, suffix, uid};
 use crate::loops::crds;
-use crate::managed;
 use crate::metadata::{self, SERVER_FIELDS};
 use crate::state::State;
 use crate::status::{ApiError, FieldError};
@@ -46,16 +45,15 @@ pub(super) enum Owners {
 pub(super) async fn new_object(call: &Call<'_>, mut value: Value, owners: Owners) -> Result<Reply, ApiError> {
     check_namespace(call, &mut value)?;
     let generates = prepare(call, &mut value)?;
+    if owners == Owners::Update {
+        // What admission changes after this is nobody's.
+        changes::note_owners(call, None, &mut value);
+    }
     let (admitted, warnings) = admit::mutate(call, admit::Operation::Create, None, value).await?;
     value = admitted;
     for attempt in 1..=GENERATE_TRIES {
         let odd = changes::validate(call, None, &value)?;
         let from_webhooks = admit::validate(call, admit::Operation::Create, None, Some(&value)).await?;
-        if owners == Owners::Update {
-            changes::note_owners(call, None, &mut value);
-        } else {
-            managed::sort(&mut value);
-        }
         let stored = store(call, &value);
         match stored {
             Err(error) if error.reason == "AlreadyExists" && generates && attempt < GENERATE_TRIES => {

@@ -69,15 +69,16 @@ pub(super) async fn patch(call: &Call<'_>) -> Result<Reply, ApiError> {
             &[error],
         ));
     }
-    let body = if patch_type == PatchType::Json { Value::Null } else { negotiate::json(call.body)? };
+    let body = match patch_type {
+        PatchType::Merge => patch::decode_merge(call.body)?,
+        PatchType::Strategic => patch::decode_strategic(call.body)?,
+        PatchType::Json | PatchType::Apply => Value::Null,
+    };
     for _ in 0..TRIES {
         let old = call.find()?;
         let mut value = shown_value(&call.kind, &old);
         match patch_type {
             PatchType::Json => patch::json(&mut value, call.body)?,
-            PatchType::Merge if !body.is_object() => {
-                return Err(ApiError::bad_request("a merge patch must be a JSON object"));
-            }
             PatchType::Merge => patch::merge(&mut value, &body),
             PatchType::Strategic => patch::strategic(&call.kind.schema, &mut value, &body)?,
             PatchType::Apply => unreachable!("it was handled above"),
@@ -128,6 +129,7 @@ async fn apply(call: &Call<'_>) -> Result<Reply, ApiError> {
     check_place(call, &applied)?;
     let warnings = changes::unknown_fields(call, &mut applied, "")?;
     fill_place(call, &mut applied);
+    out_of_reach(call, &mut applied);
     for _ in 0..TRIES {
         let live = call.find();
         let old = match live {
@@ -172,6 +174,18 @@ fn fill_place(call: &Call<'_>, applied: &mut Value) {
     metadata.insert("name".into(), key.name.into());
     if call.kind.namespaced {
         metadata.insert("namespace".into(), key.namespace.into());
+    }
+}
+
+/// Takes out what this (sub)resource does not write.
+fn out_of_reach(call: &Call<'_>, applied: &mut Value) {
+    let fields = applied.as_object_mut().expect("it was checked to be an object");
+    match call.target.subresource.as_deref() {
+        None if call.kind.has_status => drop(fields.remove("status")),
+        Some("status") if call.kind.is_custom() => {
+            fields.retain(|name, _| matches!(&**name, "apiVersion" | "kind" | "metadata" | "status"));
+        }
+        Some(_) | None => {}
     }
 }
 
@@ -250,6 +264,10 @@ pub(super) async fn write(call: &Call<'_>, old: &Arc<Object>, next: Next) -> Res
     metadata::carry_over(&was, &mut new);
     kind.schema.fill(&mut new);
     strategy::prepare_update(kind, subresource, &was, &mut new);
+    if owners == Owners::Update {
+        // What admission changes after this is nobody's.
+        changes::note_owners(call, Some(&was), &mut new);
+    }
     let (admitted, more) = admit::mutate(call, admit::Operation::Update, Some(&was), new).await?;
     new = admitted;
     warnings.extend(more);
@@ -257,10 +275,6 @@ pub(super) async fn write(call: &Call<'_>, old: &Arc<Object>, next: Next) -> Res
     if strategy::has_generation(kind) && strategy::is_other_spec(&was, &new) {
         let generation = was["metadata"]["generation"].as_i64().unwrap_or(0);
         new["metadata"]["generation"] = (generation + 1).into();
-    }
-    match owners {
-        Owners::Update => changes::note_owners(call, Some(&was), &mut new),
-        Owners::Applied => managed::sort(&mut new),
     }
     warnings.extend(admit::validate(call, admit::Operation::Update, Some(&was), Some(&new)).await?);
     let kept = kind.keep(new);
