@@ -52,8 +52,9 @@ e2e: ## Run the tests on a real control plane, which is built on first use
 
 conformance: ## Ask the real API server and ours the same, with requests, kubectl and the Python client
 	$(call step,control plane,hack/controlplane.sh)
-	$(call step,conformance,$(CARGO) test --locked --no-fail-fast --workspace --test conformance_real --test conformance_devplane)
-	@cat build/conformance-*.txt
+	@rm -f build/conformance-*.txt
+	$(call step,conformance,$(CARGO) test --locked --no-fail-fast --workspace --test conformance_real \
+		--test conformance_devplane; result=$$?; cat build/conformance-*.txt; (exit $$result))
 
 # Optimised, or the bare loop that the product is compared with would be slower than it has to be.
 bench: build ## Measure writes, CPU and memory for each machine
