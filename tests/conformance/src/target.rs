@@ -11,7 +11,7 @@ use kube::{
 
 use mapi_devplane::{
     Environment, Plane, User,
-    server::{Authority, System, drive, kubeconfig},
+    server::{Authority, HttpsCaller, System, drive, kubeconfig},
 };
 
 use crate::load::package;
@@ -78,6 +78,7 @@ async fn devplane() -> anyhow::Result<(PathBuf, Held)> {
         mapi_devplane::Options { ca: Some(authority.pem().to_owned()), ..mapi_devplane::Options::default() };
     let environment: Arc<dyn Environment> = Arc::new(System::new());
     let plane = Plane::new(Arc::clone(&environment), options);
+    plane.set_caller(Arc::new(HttpsCaller::new([])));
     let token = plane.issue(User::admin(), None);
     tokio::spawn(drive(plane.clone(), environment));
     let server = mapi_devplane::server::Server::start(plane, &authority, ([127, 0, 0, 1], 0).into()).await?;
