@@ -156,6 +156,10 @@ const EVICTION: Subresource = Subresource {
     kind: "Eviction",
     verbs: &[Verb::Create],
 };
+const BINDING: Subresource =
+    Subresource { name: "binding", group: "", version: "v1", kind: "Binding", verbs: &[Verb::Create] };
+const FINALIZE: Subresource =
+    Subresource { name: "finalize", group: "", version: "v1", kind: "Namespace", verbs: &[Verb::Update] };
 const TOKEN: Subresource = Subresource {
     name: "token",
     group: "authentication.k8s.io",
@@ -215,6 +219,7 @@ const ROWS: &[Row] = &[
         short_names: &["ns"],
         verbs: ONE_BY_ONE,
         has_status: true,
+        subresources: &[FINALIZE],
         selectable: &["status.phase"],
         ..CLUSTER
     },
@@ -232,7 +237,7 @@ const ROWS: &[Row] = &[
         short_names: &["po"],
         categories: &["all"],
         has_status: true,
-        subresources: &[EVICTION],
+        subresources: &[BINDING, EVICTION],
         selectable: &[
             "spec.nodeName",
             "spec.restartPolicy",
