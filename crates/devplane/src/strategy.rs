@@ -132,6 +132,9 @@ pub(crate) fn fill(kind: &Kind, subresource: &str, old: Option<&Value>, value: &
         defaults::fill(kind, value);
         drop_nulls(value);
     }
+    if name(kind) == ("", "nodes") {
+        defaults::node_status(value);
+    }
     kind.schema.settle(value);
     if name(kind) == ("apps", "daemonsets") && subresource.is_empty() {
         defaults::count_templates(old, value);

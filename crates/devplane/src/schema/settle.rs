@@ -67,7 +67,7 @@ pub(super) fn settle(schema: &Schema, value: &mut Value) {
                 settle(of_field, value);
                 let is_optional = schema.properties.contains_key(name) && !schema.required.contains(name);
                 let is_empty = is_optional && is_empty(of_field, value);
-                !is_empty && !(left_out.contains(&&**name) && is_nothing(value))
+                !(is_empty || left_out.contains(&&**name) && is_nothing(value))
             });
         }
         Value::Array(items) => {

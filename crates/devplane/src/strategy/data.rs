@@ -32,6 +32,11 @@ pub(super) fn secret(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
     for key in needed(&new["type"]).iter().filter(|key| new["data"][**key].is_null()) {
         errors.push(FieldError::required(format!("data[{key}]"), ""));
     }
+    let credentials = ["username", "password"];
+    if new["type"] == "kubernetes.io/basic-auth" && credentials.iter().all(|key| new["data"][*key].is_null())
+    {
+        errors.extend(credentials.map(|key| FieldError::required(format!("data[{key}]"), "")));
+    }
     if new["type"] == "kubernetes.io/service-account-token" {
         const ACCOUNT: &str = "kubernetes.io/service-account.name";
         if new["metadata"]["annotations"][ACCOUNT].as_str().is_none_or(str::is_empty) {

@@ -23,9 +23,7 @@ pub(super) fn fill(kind: &Kind, value: &mut Value) {
             policy(&mut value["spec"]);
         }
         ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => {
-            if value["spec"].is_object() {
-                matching(&mut value["spec"]["matchResources"]);
-            }
+            value.get_mut("spec").and_then(|spec| spec.get_mut("matchResources")).map(matching);
         }
         ("admissionregistration.k8s.io", plural) => {
             each(&mut value["webhooks"], |webhook| self::webhook(plural, webhook));
@@ -52,8 +50,8 @@ pub(super) fn unset(object: &mut Value, field: &str, value: impl Into<Value>) {
     }
 }
 
-pub(super) fn each(list: &mut Value, mut change: impl FnMut(&mut Value)) {
-    list.as_array_mut().into_iter().flatten().for_each(|item| change(item));
+pub(super) fn each(list: &mut Value, change: impl FnMut(&mut Value)) {
+    list.as_array_mut().into_iter().flatten().for_each(change);
 }
 
 fn node(spec: &mut Value) {
@@ -62,6 +60,14 @@ fn node(spec: &mut Value) {
         (None, Some(_)) => spec["podCIDR"] = many,
         (Some(range), many) if many != Some(range) => spec["podCIDRs"] = json!([range]),
         (None, None) | (Some(_), _) => {}
+    }
+}
+
+/// A node that does not say what of it can be used can be used as a whole.
+pub(super) fn node_status(value: &mut Value) {
+    let capacity = value["status"]["capacity"].clone();
+    if capacity.is_object() {
+        missing(&mut value["status"], "allocatable", capacity);
     }
 }
 
@@ -188,8 +194,9 @@ fn binding(value: &mut Value) {
     if value["roleRef"].is_object() {
         unset(&mut value["roleRef"], "apiGroup", RBAC);
     }
-    each(&mut value["subjects"], |subject| match subject["kind"].as_str() {
-        Some("User" | "Group") => unset(subject, "apiGroup", RBAC),
-        _ => {}
+    each(&mut value["subjects"], |subject| {
+        if matches!(subject["kind"].as_str(), Some("User" | "Group")) {
+            unset(subject, "apiGroup", RBAC);
+        }
     });
 }

@@ -30,8 +30,6 @@ pub(super) fn check(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
 fn check_taint(path: &str, taint: &Value, before: &[Value], errors: &mut Vec<FieldError>) {
     let text = |field: &str| taint[field].as_str().unwrap_or_default();
     for complaint in metadata::key_complaints(text("key")) {
-        // Kubernetes calls all of it a label here.
-        let complaint = complaint.replacen("a qualified name", "a valid label key", 1);
         errors.push(FieldError::invalid(format!("{path}.key"), &taint["key"], complaint));
     }
     if !metadata::is_label_value(text("value")) {

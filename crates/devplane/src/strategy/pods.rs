@@ -35,7 +35,7 @@ fn quality(spec: &Value) -> &'static str {
 pub(super) fn check(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
     let mut errors = match old {
         None => pod_spec::check("spec", &new["spec"]),
-        Some(_) => Vec::new(),
+        Some(old) => changed(&old["spec"], &new["spec"]),
     };
     if let Some(old) = old
         && fixed(&old["spec"]) != fixed(&new["spec"])
@@ -45,6 +45,26 @@ pub(super) fn check(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
                       existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
                       previously negative)";
         errors.push(FieldError::forbidden("spec", detail));
+    }
+    errors
+}
+
+/// What is wrong with what may change.
+fn changed(old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for list in ["containers", "initContainers"] {
+        for (at, container) in new[list].as_array().into_iter().flatten().enumerate() {
+            if container["image"].as_str().is_none_or(str::is_empty) {
+                errors.push(FieldError::required(format!("spec.{list}[{at}].image"), ""));
+            }
+        }
+    }
+    let (was, is) = (&old["activeDeadlineSeconds"], &new["activeDeadlineSeconds"]);
+    if let (Some(before), now) = (was.as_i64(), is.as_i64())
+        && now.is_none_or(|now| now > before)
+    {
+        let detail = "must be less than or equal to previous value";
+        errors.push(FieldError::invalid("spec.activeDeadlineSeconds", is, detail));
     }
     errors
 }

@@ -49,6 +49,7 @@ pub(super) fn fill(spec: &mut Value) {
 pub(super) fn allocate(state: &State, old: Option<&Value>, value: &mut Value) {
     let spec = &mut value["spec"];
     if let Some(old) = old {
+        release(&old["spec"], spec);
         keep(&old["spec"], spec);
     }
     if spec["type"] == "ExternalName" {
@@ -72,6 +73,33 @@ pub(super) fn allocate(state: &State, old: Option<&Value>, value: &mut Value) {
     }
     if spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local" {
         unset(spec, "healthCheckNodePort", port());
+    }
+}
+
+/// Takes away what a service of another type had, if whoever changes the type did not change that too.
+fn release(old: &Value, spec: &mut Value) {
+    let is_external = |spec: &Value| spec["type"] == "ExternalName";
+    let mut fields: Vec<&str> = Vec::new();
+    if is_external(spec) && !is_external(old) {
+        fields.extend(["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"]);
+    }
+    if has_node_ports(old) && !has_node_ports(spec) {
+        fields.extend(["externalTrafficPolicy", "healthCheckNodePort"]);
+        let known = old["ports"].as_array().cloned().unwrap_or_default();
+        each(&mut spec["ports"], |port| {
+            if known.iter().any(|old| old["nodePort"] == port["nodePort"]) {
+                port.as_object_mut().into_iter().for_each(|port| drop(port.remove("nodePort")));
+            }
+        });
+    }
+    if old["type"] == "LoadBalancer" && spec["type"] != "LoadBalancer" {
+        fields.push("allocateLoadBalancerNodePorts");
+    }
+    let Some(spec) = spec.as_object_mut() else { return };
+    for field in fields {
+        if spec.get(field) == Some(&old[field]) {
+            spec.remove(field);
+        }
     }
 }
 
@@ -162,6 +190,18 @@ fn check_ports(spec: &Value, ports: &[Value], errors: &mut Vec<FieldError>) {
         if spec["type"] == "ClusterIP" && !port["nodePort"].is_null() {
             let detail = "may not be used when `type` is 'ClusterIP'";
             errors.push(FieldError::forbidden(format!("{path}.nodePort"), detail));
+        }
+        let is_same = |other: &Value| other["port"] == port["port"] && other["protocol"] == port["protocol"];
+        if ports[..at].iter().any(is_same) {
+            errors.push(FieldError {
+                fault: Fault::Duplicate,
+                path,
+                value: format!(
+                    "{{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{},\"TargetPort\":0,\"NodePort\":0}}",
+                    port["protocol"], port["port"]
+                ),
+                detail: String::new(),
+            });
         }
     }
 }

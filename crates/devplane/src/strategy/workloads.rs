@@ -130,14 +130,23 @@ fn check_strategy(field: &str, allowed: &[&str], spec: &Value, errors: &mut Vec<
     for name in fields {
         errors.extend(share(&format!("{path}.{name}"), &rolling[name]));
     }
-    let is_none = |value: &Value| value == 0 || value == "0%";
-    if field == "strategy" && is_none(&rolling["maxSurge"]) && is_none(&rolling["maxUnavailable"]) {
-        let detail = "may not be 0 when `maxSurge` is 0";
-        errors.push(FieldError::invalid(
-            format!("{path}.maxUnavailable"),
-            &rolling["maxUnavailable"],
-            detail,
-        ));
+    let is_none = |field: &str| rolling[field] == 0 || rolling[field] == "0%";
+    let is_deployment = field == "strategy";
+    match (is_none("maxSurge"), is_none("maxUnavailable")) {
+        (true, true) if is_deployment => {
+            let path = format!("{path}.maxUnavailable");
+            let detail = "may not be 0 when `maxSurge` is 0";
+            errors.push(FieldError::invalid(path, &rolling["maxUnavailable"], detail));
+        }
+        (true, true) => {
+            let detail = "cannot be 0 when maxSurge is 0";
+            errors.push(FieldError::required(format!("{path}.maxUnavailable"), detail));
+        }
+        (false, false) if !is_deployment => {
+            let detail = "may not be set when maxUnavailable is non-zero";
+            errors.push(FieldError::invalid(format!("{path}.maxSurge"), &rolling["maxSurge"], detail));
+        }
+        (true, false) | (false, true | false) => {}
     }
 }
 
