@@ -8,6 +8,7 @@ mod pods;
 use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
+use crate::loops::crds::note_stored_version;
 use crate::metadata;
 use crate::state::State;
 use crate::status::{ApiError, FieldError, Named};
@@ -119,6 +120,10 @@ pub(crate) fn prepare_create(kind: &Kind, state: &mut State, value: &mut Value) 
         }
         ("", "pods") => pods::prepare_create(value, state.pod_toleration_s),
         ("", "services") => give_address(state, value),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            value["status"] = json!({ "acceptedNames": { "kind": "", "plural": "" } });
+            note_stored_version(value);
+        }
         ("policy", "poddisruptionbudgets") => {
             value["status"] = json!({ "currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0 });
         }
@@ -152,6 +157,7 @@ pub(crate) fn prepare_update(kind: &Kind, subresource: &str, old: &Value, value:
     defaults::fill(kind, value);
     match name(kind) {
         ("", "namespaces") => label_namespace(value),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => note_stored_version(value),
         ("", "services") => {
             for field in ["clusterIP", "clusterIPs"] {
                 if value["spec"][field].is_null() && !old["spec"][field].is_null() {

@@ -108,3 +108,38 @@ fn columns(columns: &Value) -> Vec<Column> {
     };
     columns.as_array().into_iter().flatten().map(column).collect()
 }
+
+/// What names the approval of a CRD in a group of the Kubernetes project.
+const APPROVAL: &str = "api-approved.kubernetes.io";
+
+/// Whether the Kubernetes project approved a CRD in one of its groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Approval<'a> {
+    /// Where.
+    Given(&'a str),
+    /// It did not, and that is said.
+    Waived(&'a str),
+    Missing,
+    /// The annotation is neither an address nor a waiver.
+    Unclear(&'a str),
+}
+
+/// The approval of a CRD; `None` where none is needed.
+pub(crate) fn approval(crd: &Value) -> Option<Approval<'_>> {
+    let group = crd["spec"]["group"].as_str().unwrap_or_default();
+    let is_below =
+        |end: &str| group.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    if !is_below("k8s.io") && !is_below("kubernetes.io") {
+        return None;
+    }
+    let text = crd["metadata"]["annotations"][APPROVAL].as_str().unwrap_or_default();
+    let has_host = text
+        .split_once("://")
+        .is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty() && !rest.starts_with('/'));
+    Some(match text {
+        "" => Approval::Missing,
+        text if text.starts_with("unapproved") => Approval::Waived(text),
+        text if has_host => Approval::Given(text),
+        text => Approval::Unclear(text),
+    })
+}
