@@ -185,7 +185,12 @@ impl Plane {
             content_type: text(header::CONTENT_TYPE),
             body,
         };
-        verbs::answer(call, method).await
+        let deprecation = call.kind.deprecation.clone();
+        let reply = match verbs::answer(call, method).await {
+            Ok(reply) => reply,
+            Err(error) => Reply::error(&error),
+        };
+        Ok(reply.warn(deprecation.into_iter().collect()))
     }
 
     /// Paths that are no resources: health, version, discovery, schemas.
@@ -206,17 +211,17 @@ impl Plane {
         match openapi::answer(documents, kinds, path) {
             Some(text) => Ok(Reply::bytes(text)),
             // A version that a group does not have is told apart from a group that is not there.
-            None if is_version(&state.kinds, path) => Err(ApiError::no_path()),
+            None if is_served(&state.kinds, path) => Err(ApiError::no_path()),
             None => Ok(Reply::no_path()),
         }
     }
 }
 
-/// Whether a path is that of a version of a group that is served.
-fn is_version(kinds: &Kinds, path: &str) -> bool {
+/// Whether a path is below a group that is served, where what is missing is told apart from a path of nobody's.
+fn is_served(kinds: &Kinds, path: &str) -> bool {
     match path.trim_start_matches('/').split('/').collect::<Vec<_>>()[..] {
-        ["api", _] => true,
-        ["apis", group, _] => kinds.all().any(|kind| kind.group == group),
+        ["api", _, ..] => true,
+        ["apis", group, _, ..] => kinds.all().any(|kind| kind.group == group && !kind.is_custom()),
         _ => false,
     }
 }
