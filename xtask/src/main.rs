@@ -13,6 +13,7 @@ mod play;
 mod rbac;
 mod schemas;
 mod tidy;
+mod wire;
 mod workspace;
 
 use clap::{Parser, Subcommand};
@@ -38,6 +39,8 @@ enum Task {
     Picture(picture::Args),
     /// Write the schemas that the embedded control plane has of the kinds of Kubernetes, from a real API server.
     DevplaneSchemas(schemas::Args),
+    /// Write how the kinds that the embedded control plane knows are written in the binary form of Kubernetes.
+    DevplaneWire(wire::Args),
     /// Measure writes, CPU and memory of fleets of several sizes on a real control plane.
     Bench(bench::Args),
 }
@@ -50,6 +53,7 @@ fn main() -> anyhow::Result<()> {
         Task::Play(args) => play::run(&args),
         Task::Picture(args) => picture::run(&args),
         Task::DevplaneSchemas(args) => schemas::run(&args),
+        Task::DevplaneWire(args) => wire::run(&args),
         Task::Bench(args) => bench::run(&args),
     }
 }

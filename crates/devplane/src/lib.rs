@@ -4,6 +4,7 @@
 //! simulator can run it in virtual time. The HTTPS server is a shell around the service. Authorisation is not evaluated.
 //! Never here: what is decided about machines; anything of the controllers.
 
+mod admission;
 mod admit;
 mod audit;
 mod discovery;
@@ -19,6 +20,7 @@ mod options;
 mod patch;
 mod path;
 mod plane;
+mod protobuf;
 mod query;
 mod schema;
 mod selector;
@@ -31,6 +33,7 @@ mod strategy;
 mod table;
 mod verbs;
 
+pub use admission::{Caller, ServiceReference, WebhookAnswer, WebhookCall};
 pub use audit::Audit;
 pub use environment::Environment;
 pub use kinds::{Served, served};

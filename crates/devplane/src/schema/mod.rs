@@ -28,7 +28,7 @@ use serde_json::Value;
 use crate::status::FieldError;
 
 pub(crate) use components::Components;
-pub(crate) use rules::Complaints;
+pub(crate) use rules::{Complaints, Condition};
 
 /// The schema of a value. Children are shared: a type that is used in many places is there once.
 ///
@@ -193,6 +193,7 @@ impl Schema {
 
     /// What is wrong with an object. `old` is its state before, for rules that compare, and so that what was wrong
     /// already and did not change is let through (ratcheting), as Kubernetes does.
+    #[cfg(test)]
     pub(crate) fn check(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
         check::check(self, value, old).errors
     }

@@ -9,6 +9,7 @@ use super::{Call, Reply, shown_value};
 use crate::kinds::Scale;
 use crate::negotiate::{self, Form, PatchType};
 use crate::patch;
+use crate::protobuf::Expected;
 use crate::selector::Labels;
 use crate::status::ApiError;
 
@@ -21,7 +22,7 @@ pub(super) async fn answer(call: &Call<'_>, method: &Method) -> Result<Reply, Ap
     let next = match *method {
         Method::GET if call.form == Form::Table => return Ok(Reply::json(200, scale.to_string())),
         Method::GET => return Ok(Reply::json(200, scale.to_string())),
-        Method::PUT => negotiate::body(call.content_type, call.body)?,
+        Method::PUT => negotiate::body(call.content_type, call.body, Expected::SCALE)?,
         Method::PATCH => patched(call, scale.clone())?,
         _ => return Err(super::not_allowed()),
     };
@@ -65,7 +66,7 @@ fn patched(call: &Call<'_>, mut scale: Value) -> Result<Value, ApiError> {
 }
 
 /// The `Scale` of an object.
-fn scale(paths: &Scale, value: &Value) -> Value {
+pub(crate) fn scale(paths: &Scale, value: &Value) -> Value {
     let metadata = &value["metadata"];
     let mut status = json!({ "replicas": get(value, &paths.status_replicas).as_i64().unwrap_or(0) });
     let selector = paths.selector.as_deref().map_or(&Value::Null, |path| get(value, path));
@@ -97,6 +98,7 @@ fn get<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('.').filter(|name| !name.is_empty()).fold(value, |value, name| &value[name])
 }
 
-fn set(value: &mut Value, path: &str, new: Value) {
+/// Sets the value at a path such as `.spec.replicas`.
+pub(crate) fn set(value: &mut Value, path: &str, new: Value) {
     *path.split('.').filter(|name| !name.is_empty()).fold(value, |value, name| &mut value[name]) = new;
 }
