@@ -146,7 +146,7 @@ mod tests {
         let clouds = registry::clouds(&["kubemark"], &registry::Parts { instances });
         for kind in FaultKind::ALL {
             for machines in [1, 6] {
-                let [set, _] = Sample::new(machines, &Pace::named(Pace::QUICK).unwrap()).sets;
+                let [set, _] = Sample::new(machines, &Pace::named(Pace::QUICK).unwrap(), false).sets;
                 let set = with_faults(set, &[fault(kind, machines)]);
                 let spec = set["spec"]["template"]["spec"]["providerSpec"]["value"].clone().into();
                 let Service::By(cloud) = clouds.of(Some(&spec)) else { panic!("no cloud serves the sample") };

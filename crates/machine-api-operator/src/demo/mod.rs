@@ -190,9 +190,10 @@ impl Stage {
         self.screen.introduce(self.introduction(args))?;
         let context = Arc::clone(&assembly.context);
         let show = Show::new(Arc::clone(&context), name, self.notes.clone())?;
-        let sample = Sample::new(args.machines, &args.profile);
-        self.installer.apply_check(&sample).await?;
         let mut healing = args.fail.map(|kind| Healing::new(kind, args.machines));
+        let is_hurried = healing.as_ref().is_some_and(Healing::is_hurried);
+        let sample = Sample::new(args.machines, &args.profile, is_hurried);
+        self.installer.apply_check(&sample).await?;
         match &mut healing {
             Some(healing) => {
                 if let Some(name) = healing.apply_sets(&self.installer, &sample, &context).await? {
