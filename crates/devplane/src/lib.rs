@@ -4,6 +4,7 @@
 //! simulator can run it in virtual time. The HTTPS server is a shell around the service. Authorisation is not evaluated.
 //! Never here: what is decided about machines; anything of the controllers.
 
+mod admission;
 mod admit;
 mod audit;
 mod discovery;
@@ -33,6 +34,7 @@ mod table;
 mod verbs;
 
 pub use audit::Audit;
+pub use admission::{Caller, ServiceReference, WebhookAnswer, WebhookCall};
 pub use environment::Environment;
 pub use kinds::{Served, served};
 pub use options::Options;

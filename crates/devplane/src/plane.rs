@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tower::Service;
 
 use crate::audit::{Audit, Noted};
+use crate::admission::Caller;
 use crate::environment::Environment;
 use crate::kinds::Kinds;
 use crate::loops;
@@ -110,6 +111,11 @@ impl Plane {
     /// Ends when [`Plane::work`] should be called, because something changed.
     pub async fn changed(&self) {
         self.inner.changed.notified().await;
+    }
+
+    /// Hands in what reaches webhooks. Until then, every call of one fails.
+    pub fn set_caller(&self, caller: Arc<dyn Caller>) {
+        self.lock().caller = Some(caller);
     }
 
     /// Forgets the past: watches from before now have to begin anew. What a real server does every some minutes.

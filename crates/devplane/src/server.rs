@@ -2,6 +2,7 @@
 //! the loopback interface only, as authorisation is not evaluated. Never here: what a request is answered.
 
 mod authority;
+mod caller;
 mod connection;
 mod kubeconfig;
 mod system;
@@ -21,6 +22,7 @@ use crate::environment::Environment;
 use crate::plane::Plane;
 
 pub use authority::Authority;
+pub use caller::HttpsCaller;
 pub use kubeconfig::kubeconfig;
 pub use system::System;
 

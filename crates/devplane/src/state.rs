@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::admission::{Cache, Caller};
 use crate::environment::{Environment, seconds};
 use crate::kinds::{Kind, Kinds};
 use crate::loops::Loops;
@@ -40,6 +41,10 @@ pub(crate) struct State {
     pub tokens: HashMap<String, (User, Option<Timestamp>)>,
     /// Schemas as clients are told them.
     pub documents: Documents,
+    /// Webhooks as they were read last.
+    pub webhooks: Cache,
+    /// Reaches webhooks, if anything does.
+    pub caller: Option<Arc<dyn Caller>>,
 }
 
 /// How dependents fare when their owner is deleted.
@@ -81,6 +86,8 @@ impl State {
             timers: BTreeMap::new(),
             tokens: HashMap::new(),
             documents: Documents::default(),
+            webhooks: Cache::default(),
+            caller: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Refusals: what went wrong with a request, as Kubernetes puts it. Never here: who decides that.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::{Map, Value, json};
@@ -10,7 +11,7 @@ pub(crate) struct ApiError {
     /// HTTP status code.
     pub code: u16,
     /// One of Kubernetes' words, such as `NotFound`; empty is left out.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// For people.
     pub message: String,
     /// What `details` holds; empty is left out.
@@ -152,7 +153,7 @@ impl fmt::Display for FieldError {
 impl ApiError {
     /// A refusal without details.
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        ApiError { code, reason, message: message.into(), details: Map::new(), r#continue: None }
+        ApiError { code, reason: reason.into(), message: message.into(), details: Map::new(), r#continue: None }
     }
 
     /// There is no such path.
@@ -209,7 +210,7 @@ impl ApiError {
             "message": self.message, "code": self.code,
         });
         if !self.reason.is_empty() {
-            status["reason"] = self.reason.into();
+            status["reason"] = (&*self.reason).into();
         }
         if let Some(token) = &self.r#continue {
             status["metadata"]["continue"] = token.as_str().into();

@@ -5,7 +5,7 @@ mod create;
 mod delete;
 mod read;
 mod review;
-mod scale;
+pub(crate) mod scale;
 mod start;
 mod update;
 mod watch;

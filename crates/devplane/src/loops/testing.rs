@@ -11,7 +11,7 @@ use crate::environment::{Environment, seconds};
 use crate::kinds::{Kind, Kinds, Origin, Verb};
 use crate::schema::Schema;
 use crate::state::{DeleteOptions, Propagation, State};
-use crate::storage::Key;
+use crate::storage::{Key, Object};
 
 use super::{Options, work};
 
@@ -56,6 +56,13 @@ const KINDS: &[(&str, &str, &str, &str)] = &[
     ("coordination.k8s.io", "v1", "leases", "Lease"),
     ("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
     ("apiextensions.k8s.io", "v1", "customresourcedefinitions*", "CustomResourceDefinition"),
+    ("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations*", "MutatingWebhookConfiguration"),
+    (
+        "admissionregistration.k8s.io",
+        "v1",
+        "validatingwebhookconfigurations*",
+        "ValidatingWebhookConfiguration",
+    ),
 ];
 
 const VERBS: &[Verb] = &[Verb::Create, Verb::Delete, Verb::Get, Verb::List, Verb::Watch];
@@ -158,6 +165,12 @@ impl Bench {
     pub(crate) fn get(&self, plural: &str, path: &str) -> Option<Value> {
         let kind = self.resource(plural);
         self.state.storage.get(&kind.bucket, &Self::key(path)).map(|object| object.value())
+    }
+
+    /// The same as it is kept.
+    pub(crate) fn object(&self, plural: &str, path: &str) -> Arc<Object> {
+        let kind = self.resource(plural);
+        self.state.storage.get(&kind.bucket, &Self::key(path)).expect("it is there").clone()
     }
 
     /// Changes an object that is there, as a client would: it goes with its last finalizer.

@@ -28,7 +28,7 @@ use serde_json::Value;
 use crate::status::FieldError;
 
 pub(crate) use components::Components;
-pub(crate) use rules::Complaints;
+pub(crate) use rules::{Complaints, Condition};
 
 /// The schema of a value. Children are shared: a type that is used in many places is there once.
 ///

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::{immutable, name, pods};
+use crate::admission;
 use crate::kinds::{Kind, kinds_of_crd, warnings_of_crd};
 use crate::selector::Labels;
 use crate::status::FieldError;
@@ -17,6 +18,10 @@ pub(crate) fn check(kind: &Kind, old: Option<&Value>, new: &Value) -> Vec<FieldE
         ("", "secrets") => secret(old, new),
         ("", "configmaps") => config_map(old, new),
         ("apiextensions.k8s.io", _) => kinds_of_crd(new).err().unwrap_or_default(),
+        (
+            "admissionregistration.k8s.io",
+            "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
+        ) => admission::check(new),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => match old {
             Some(old) if old["roleRef"] != new["roleRef"] => {
                 vec![FieldError::invalid("roleRef", &new["roleRef"], "cannot change roleRef")]

@@ -136,7 +136,7 @@ fn store(call: &Call<'_>, value: &Value) -> Result<Value, ApiError> {
     }
     if crds::is_ending(&state, kind) {
         let message = "create not allowed while custom resource definition is terminating";
-        return Err(ApiError::new(405, "MethodNotAllowed", message));
+        return Err(ApiError::forbidden(call.named(name), message));
     }
     let key = Key { namespace: call.namespace().into(), name: name.into() };
     if state.storage.get(&kind.bucket, &key).is_some() {

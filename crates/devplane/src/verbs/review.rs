@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::{Call, Reply, changes};
+use crate::admit::{self, Operation};
 use crate::environment::seconds;
 use crate::eviction;
 use crate::plane::User;
@@ -70,7 +71,7 @@ pub(super) async fn subresource(
         return None;
     }
     match (&*call.kind.plural, name) {
-        ("pods", "eviction") if method == Method::POST => Some(evict(call)),
+        ("pods", "eviction") if method == Method::POST => Some(evict(call).await),
         ("serviceaccounts", "token") if method == Method::POST => Some(token(call)),
         ("namespaces", "finalize") if method == Method::PUT => Some(super::update::replace(call).await),
         ("pods", "eviction") | ("serviceaccounts", "token") | ("namespaces", "finalize") => {
@@ -104,10 +105,15 @@ fn token(call: &Call<'_>) -> Result<Reply, ApiError> {
     Ok(Reply::json(201, request.to_string()))
 }
 
-/// Evicts a pod, if its budgets allow it.
-fn evict(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let body = crate::negotiate::body(call.content_type, call.body, Expected::EVICTION)?;
+/// Evicts a pod, if webhooks and its budgets allow it.
+async fn evict(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let mut body = crate::negotiate::body(call.content_type, call.body, Expected::EVICTION)?;
+    if body["metadata"].is_object() && body["metadata"]["namespace"].is_null() {
+        body["metadata"]["namespace"] = call.namespace().into();
+    }
+    let (body, mut warnings) = admit::mutate(call, Operation::Create, None, body).await?;
+    warnings.extend(admit::validate(call, Operation::Create, None, Some(&body)).await?);
     let mut state = call.plane.lock();
     let status = eviction::evict(&mut state, call.namespace(), call.name(), &body, call.query.is_dry_run)?;
-    Ok(Reply::json(201, status.to_string()))
+    Ok(Reply::json(201, status.to_string()).warn(warnings))
 }

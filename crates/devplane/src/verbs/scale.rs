@@ -66,7 +66,7 @@ fn patched(call: &Call<'_>, mut scale: Value) -> Result<Value, ApiError> {
 }
 
 /// The `Scale` of an object.
-fn scale(paths: &Scale, value: &Value) -> Value {
+pub(crate) fn scale(paths: &Scale, value: &Value) -> Value {
     let metadata = &value["metadata"];
     let mut status = json!({ "replicas": get(value, &paths.status_replicas).as_i64().unwrap_or(0) });
     let selector = paths.selector.as_deref().map_or(&Value::Null, |path| get(value, path));
@@ -98,6 +98,7 @@ fn get<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('.').filter(|name| !name.is_empty()).fold(value, |value, name| &value[name])
 }
 
-fn set(value: &mut Value, path: &str, new: Value) {
+/// Sets the value at a path such as `.spec.replicas`.
+pub(crate) fn set(value: &mut Value, path: &str, new: Value) {
     *path.split('.').filter(|name| !name.is_empty()).fold(value, |value, name| &mut value[name]) = new;
 }

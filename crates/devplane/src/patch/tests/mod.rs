@@ -47,7 +47,7 @@ fn bodies_that_are_no_patch_are_refused() {
     ] {
         let refusal = |decoded: Result<Value, crate::status::ApiError>| {
             let error = decoded.expect_err("it is no patch");
-            assert_eq!((error.code, error.reason), (400, "BadRequest"));
+            assert_eq!((error.code, &*error.reason), (400, "BadRequest"));
             error.message
         };
         assert_eq!(refusal(decode_merge(body.as_bytes())), format!("error decoding patch: {expected}"));

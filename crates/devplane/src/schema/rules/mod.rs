@@ -1,6 +1,7 @@
 //! Rules that a CRD states in the Common Expression Language (`x-kubernetes-validations`). Never here: what schemas say in
 //! words of their own.
 
+mod condition;
 mod functions;
 mod net;
 mod parse;
@@ -17,6 +18,7 @@ use cel::IdedExpr;
 
 use crate::status::Fault;
 
+pub(crate) use condition::Condition;
 pub(super) use parse::parse;
 pub(crate) use run::Complaints;
 pub(super) use run::{check, unchecked};

@@ -220,7 +220,7 @@ fn fits(wanted: &Ty<'_>, given: &Ty<'_>) -> bool {
 }
 
 /// The lines below an error are indented.
-fn indented(errors: &str) -> String {
+pub(super) fn indented(errors: &str) -> String {
     let line = |line: &str| if line.starts_with('|') { format!(" {line}") } else { line.to_owned() };
     errors.lines().map(line).collect::<Vec<_>>().join("\n")
 }

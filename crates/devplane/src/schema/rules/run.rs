@@ -202,7 +202,7 @@ fn kind_of(value: &Value) -> &'static str {
 }
 
 /// What went wrong, in the words of Kubernetes; nothing where values had types that nothing is made for.
-fn reason(error: &ExecutionError) -> Option<String> {
+pub(super) fn reason(error: &ExecutionError) -> Option<String> {
     Some(match error {
         ExecutionError::NoSuchOverload(_) | ExecutionError::UnsupportedBinaryOperator(..) => return None,
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),

@@ -70,7 +70,8 @@ fn string<'v>(schema: &Schema, text: &'v str) -> Box<dyn Val + 'v> {
     special.unwrap_or_else(|| Box::new(CelString::from(text)))
 }
 
-fn plain<'v>(value: &'v Value) -> Box<dyn Val + 'v> {
+/// A value as it is.
+pub(super) fn plain<'v>(value: &'v Value) -> Box<dyn Val + 'v> {
     match value {
         Value::Null => Box::new(CelNull),
         Value::Bool(flag) => Box::new(CelBool::from(*flag)),
