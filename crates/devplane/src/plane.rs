@@ -196,9 +196,13 @@ impl Plane {
     /// Paths that are no resources: health, version, discovery, schemas.
     fn beside_resources(&self, method: &Method, path: &str, accept: &str) -> Result<Reply, ApiError> {
         if method != Method::GET && method != Method::HEAD {
-            let is_known =
-                path == "/version" || discovery::answer(&self.lock().kinds, path, accept).is_some();
-            return if is_known { Err(verbs::not_allowed()) } else { Ok(Reply::no_path()) };
+            let kinds = &self.lock().kinds;
+            let is_known = path == "/version" || discovery::answer(kinds, path, accept).is_some();
+            return match (is_known, is_served(kinds, path)) {
+                (true, _) => Err(verbs::not_allowed()),
+                (false, true) => Err(ApiError::no_path()),
+                (false, false) => Ok(Reply::no_path()),
+            };
         }
         if matches!(path, "/healthz" | "/livez" | "/readyz") {
             return Ok(Reply::text(200, "ok"));

@@ -160,6 +160,7 @@ impl ApiError {
             reason: reason.into(),
             message: message.into(),
             details: Map::new(),
+            has_details: false,
             r#continue: None,
         }
     }

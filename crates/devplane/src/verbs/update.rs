@@ -127,6 +127,10 @@ async fn apply(call: &Call<'_>) -> Result<Reply, ApiError> {
             &[error],
         ));
     }
+    if applied["kind"].as_str().is_some_and(|given| given != call.kind.kind) {
+        let message = format!("the kind in the data ({}) is not {}", applied["kind"], call.kind.kind);
+        return Err(ApiError::bad_request(message));
+    }
     changes::check_type(call, &mut applied)?;
     changes::check_shape(call, &applied)?;
     check_place(call, &applied)?;
