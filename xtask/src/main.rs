@@ -8,10 +8,12 @@ mod crd;
 mod files;
 mod generate;
 mod matrix;
+mod picture;
 mod play;
 mod rbac;
 mod schemas;
 mod tidy;
+mod wire;
 mod workspace;
 
 use clap::{Parser, Subcommand};
@@ -33,8 +35,12 @@ enum Task {
     Matrix(matrix::Args),
     /// Bring up a cluster with simulated machines to look at with kubectl. Ctrl-C ends it.
     Play(play::Args),
+    /// Run the demo and make the README's picture of it, docs/demo.svg.
+    Picture(picture::Args),
     /// Write the schemas that the embedded control plane has of the kinds of Kubernetes, from a real API server.
     DevplaneSchemas(schemas::Args),
+    /// Write how the kinds that the embedded control plane knows are written in the binary form of Kubernetes.
+    DevplaneWire(wire::Args),
     /// Measure writes, CPU and memory of fleets of several sizes on a real control plane.
     Bench(bench::Args),
 }
@@ -45,7 +51,9 @@ fn main() -> anyhow::Result<()> {
         Task::Tidy(args) => tidy::run(&args),
         Task::Matrix(args) => matrix::run(&args),
         Task::Play(args) => play::run(&args),
+        Task::Picture(args) => picture::run(&args),
         Task::DevplaneSchemas(args) => schemas::run(&args),
+        Task::DevplaneWire(args) => wire::run(&args),
         Task::Bench(args) => bench::run(&args),
     }
 }

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use crate::admission::{self, Attributes, Cache, Phase, Site};
 use crate::kinds::Scale;
+use crate::negotiate;
+use crate::protobuf::Expected;
 use crate::query::Validation;
 use crate::status::ApiError;
 use crate::storage::{Key, Object};
@@ -130,7 +132,8 @@ fn options(call: &Call<'_>, operation: Operation) -> (Value, bool) {
     };
     let mut options = json!({});
     if operation == Operation::Delete
-        && let Ok(given @ Value::Object(_)) = crate::negotiate::body(call.content_type, call.body)
+        && let Ok(given @ Value::Object(_)) =
+            negotiate::body(call.content_type, call.body, Expected::DELETE_OPTIONS)
     {
         options = given;
     }

@@ -20,6 +20,7 @@ mod options;
 mod patch;
 mod path;
 mod plane;
+mod protobuf;
 mod query;
 mod schema;
 mod selector;
@@ -32,8 +33,8 @@ mod strategy;
 mod table;
 mod verbs;
 
-pub use audit::Audit;
 pub use admission::{Caller, ServiceReference, WebhookAnswer, WebhookCall};
+pub use audit::Audit;
 pub use environment::Environment;
 pub use kinds::{Served, served};
 pub use options::Options;

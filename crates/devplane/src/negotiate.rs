@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::protobuf::{self, Expected};
 use crate::status::ApiError;
 
 /// The form of an answer.
@@ -92,16 +93,23 @@ fn media(content_type: &str) -> &str {
 }
 
 /// Reads a body that holds an object.
-pub(crate) fn body(content_type: &str, bytes: &[u8]) -> Result<Value, ApiError> {
+pub(crate) fn body(content_type: &str, bytes: &[u8], expected: Expected<'_>) -> Result<Value, ApiError> {
+    let has_binary = protobuf::has_form(expected);
     match media(content_type) {
         "application/json" | "" | "*/*" => json(bytes),
         "application/yaml" => yaml(bytes),
-        _ => Err(ApiError::new(
-            415,
-            "UnsupportedMediaType",
-            "the body of the request was in an unknown format - accepted media types include: application/json, \
-             application/yaml",
-        )),
+        protobuf::MEDIA if has_binary => protobuf::decode(bytes, expected).map_err(ApiError::bad_request),
+        _ => {
+            let binary = if has_binary { ", application/vnd.kubernetes.protobuf" } else { "" };
+            Err(ApiError::new(
+                415,
+                "UnsupportedMediaType",
+                format!(
+                    "the body of the request was in an unknown format - accepted media types include: \
+                     application/json, application/yaml{binary}"
+                ),
+            ))
+        }
     }
 }
 

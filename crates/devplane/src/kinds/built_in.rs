@@ -118,6 +118,7 @@ impl Row {
             selectable: self.selectable,
             bucket: self.bucket(),
             origin: Origin::BuiltIn,
+            deprecation: None,
             kind,
             group,
         }
@@ -298,6 +299,17 @@ const ROWS: &[Row] = &[
     Row { kind: "RoleBinding", plural: "rolebindings", ..RBAC },
     Row { kind: "Role", plural: "roles", ..RBAC },
     Row { kind: "MutatingWebhookConfiguration", plural: "mutatingwebhookconfigurations", ..ADMISSION },
+    Row {
+        kind: "ValidatingAdmissionPolicy",
+        plural: "validatingadmissionpolicies",
+        has_status: true,
+        ..ADMISSION
+    },
+    Row {
+        kind: "ValidatingAdmissionPolicyBinding",
+        plural: "validatingadmissionpolicybindings",
+        ..ADMISSION
+    },
     Row { kind: "ValidatingWebhookConfiguration", plural: "validatingwebhookconfigurations", ..ADMISSION },
     Row {
         group: "apiextensions.k8s.io",

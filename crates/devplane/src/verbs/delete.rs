@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Call, Reply, changes, read, shown_value};
+use crate::protobuf::Expected;
 use crate::state::{DeleteOptions, Deleted};
 use crate::status::ApiError;
 use crate::storage::Object;
@@ -56,8 +57,11 @@ pub(super) async fn many(call: &Call<'_>) -> Result<Reply, ApiError> {
 }
 
 fn options(call: &Call<'_>) -> Result<DeleteOptions, ApiError> {
-    let body =
-        if call.body.is_empty() { Value::Null } else { negotiate::body(call.content_type, call.body)? };
+    let body = if call.body.is_empty() {
+        Value::Null
+    } else {
+        negotiate::body(call.content_type, call.body, Expected::DELETE_OPTIONS)?
+    };
     if !(body.is_null() || body.is_object()) {
         return Err(ApiError::bad_request("the body of the request is not a JSON object"));
     }

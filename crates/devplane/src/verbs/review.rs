@@ -10,6 +10,7 @@ use crate::admit::{self, Operation};
 use crate::environment::seconds;
 use crate::eviction;
 use crate::plane::User;
+use crate::protobuf::Expected;
 use crate::status::ApiError;
 use crate::storage::Key;
 
@@ -82,7 +83,7 @@ pub(super) async fn subresource(
 
 /// Issues a token for a ServiceAccount.
 fn token(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let mut request = crate::negotiate::body(call.content_type, call.body)?;
+    let mut request = crate::negotiate::body(call.content_type, call.body, Expected::TOKEN_REQUEST)?;
     let account = call.find()?;
     let valid_s = request["spec"]["expirationSeconds"].as_i64().unwrap_or(TOKEN_S);
     let expires = call.plane.lock().environment.now() + SignedDuration::from_secs(valid_s);
@@ -106,7 +107,7 @@ fn token(call: &Call<'_>) -> Result<Reply, ApiError> {
 
 /// Evicts a pod, if webhooks and its budgets allow it.
 async fn evict(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let mut body = crate::negotiate::body(call.content_type, call.body)?;
+    let mut body = crate::negotiate::body(call.content_type, call.body, Expected::EVICTION)?;
     if body["metadata"].is_object() && body["metadata"]["namespace"].is_null() {
         body["metadata"]["namespace"] = call.namespace().into();
     }

@@ -9,6 +9,7 @@ use super::{Call, Reply, shown_value};
 use crate::kinds::Scale;
 use crate::negotiate::{self, Form, PatchType};
 use crate::patch;
+use crate::protobuf::Expected;
 use crate::selector::Labels;
 use crate::status::ApiError;
 
@@ -21,7 +22,7 @@ pub(super) async fn answer(call: &Call<'_>, method: &Method) -> Result<Reply, Ap
     let next = match *method {
         Method::GET if call.form == Form::Table => return Ok(Reply::json(200, scale.to_string())),
         Method::GET => return Ok(Reply::json(200, scale.to_string())),
-        Method::PUT => negotiate::body(call.content_type, call.body)?,
+        Method::PUT => negotiate::body(call.content_type, call.body, Expected::SCALE)?,
         Method::PATCH => patched(call, scale.clone())?,
         _ => return Err(super::not_allowed()),
     };
