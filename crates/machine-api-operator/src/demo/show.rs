@@ -34,6 +34,9 @@ const PAUSE_OF_COUNTS: Duration = Duration::from_secs(1);
 /// More notes than can be shown.
 const NOTES: usize = 16;
 
+/// Events that say of a machine only what others say better.
+const QUIET: [&str; 4] = ["Update", "DrainProceeds", "DrainSucceeded", "Deleted"];
+
 /// What happened, for who looks on. Clones share it.
 #[derive(Clone)]
 pub struct Notes {
@@ -55,8 +58,8 @@ impl Notes {
         Arc::new(move |_, event| {
             let Event { type_, reason, note, regarding, .. } = event;
             // While machines come, more of them have no Node than a health check allows: that is no news.
-            let is_news = *reason != "Update" && (*reason != "RemediationRestricted" || notes.is_settled());
-            if !is_news {
+            let is_early = *reason == "RemediationRestricted" && !notes.is_settled();
+            if is_early || QUIET.contains(reason) {
                 return;
             }
             notes.add(*type_ == EventType::Warning, reason, &regarding.key.name, without_name(note));
@@ -192,7 +195,7 @@ impl Show {
     /// Says that somebody has a fault, and what is to be seen of it.
     pub fn tell_fault(&self, screen: &mut Screen, healing: &Healing, name: &str) -> anyhow::Result<()> {
         let (kind, story) = (healing.kind(), healing.story());
-        self.notes.add(true, &format!("fault {kind}:"), name, story);
+        self.notes.add(true, &format!("fault {kind}"), name, story);
         self.tell(screen, &format!("{name}  has the fault {kind}: {story}"))
     }
 
