@@ -163,7 +163,6 @@ impl Show {
     ) -> anyhow::Result<Ending> {
         loop {
             let snapshot = self.refresh(screen)?;
-            let Some(snapshot) = snapshot else { return Ok(Ending::Unseen) };
             // The cache of the sets may lag behind what was applied.
             let of_sample = snapshot.sets.iter().filter(|set| SETS.contains(&set.name.as_str()));
             let wanted: usize = of_sample.map(|set| set.counts.wanted).sum();
@@ -207,8 +206,8 @@ impl Show {
         Ok(())
     }
 
-    /// Shows how things stand; `None` if nobody looks on.
-    fn refresh(&mut self, screen: &mut Screen) -> io::Result<Option<Snapshot>> {
+    /// Shows how things stand.
+    fn refresh(&mut self, screen: &mut Screen) -> io::Result<Snapshot> {
         // A guess at the number of sets is good enough for how many rows are made.
         let snapshot = self.look(room(screen.size(), self.context.sets.len()));
         let mut steps = vec![];
@@ -218,11 +217,8 @@ impl Show {
         let notes = self.notes.list();
         let board =
             Board { place: &self.place, snapshot: &snapshot, notes: &notes, elapsed: self.began.elapsed() };
-        match screen.show(&board, steps) {
-            Ok(()) => Ok(Some(snapshot)),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(None),
-            Err(error) => Err(error),
-        }
+        screen.show(&board, steps)?;
+        Ok(snapshot)
     }
 
     async fn wait(&mut self, is_live: bool, machines: usize) -> Woken {
