@@ -49,6 +49,8 @@ pub(crate) struct Kind {
     pub selectable: &'static [&'static str],
     pub bucket: Bucket,
     pub origin: Origin,
+    /// What whoever asks for it is warned of, because this version is to go.
+    pub deprecation: Option<String>,
 }
 
 /// What may be done with a resource.

@@ -57,12 +57,16 @@ pub(crate) fn check_delete(kind: &Kind, object: &Object) -> Result<(), ApiError>
     Ok(())
 }
 
-/// Whether anything but metadata and status differs.
-pub(crate) fn is_other_spec(old: &Value, new: &Value) -> bool {
+/// Whether anything differs that is counted: all but metadata, and but the status where that is written apart.
+pub(crate) fn is_other_spec(kind: &Kind, old: &Value, new: &Value) -> bool {
     let parts = |value: &Value| {
         let object = value.as_object().cloned().unwrap_or_default();
-        let skip = ["metadata", "status", "apiVersion", "kind"];
-        object.into_iter().filter(|(key, _)| !skip.contains(&key.as_str())).collect::<Map<_, _>>()
+        let is_counted = |key: &str| match key {
+            "metadata" | "apiVersion" | "kind" => false,
+            "status" => kind.is_custom() && !kind.has_status,
+            _ => true,
+        };
+        object.into_iter().filter(|(key, _)| is_counted(key)).collect::<Map<_, _>>()
     };
     parts(old) != parts(new)
 }

@@ -54,6 +54,13 @@ impl<'a> Definition<'a> {
         }
     }
 
+    fn deprecation(&self, version: &Value) -> Option<String> {
+        let name = version["name"].as_str().unwrap_or_default();
+        let usual = || format!("{}/{name} {} is deprecated", self.group, self.kind);
+        let given = version["deprecationWarning"].as_str().map(str::to_owned);
+        (version["deprecated"] == true).then(|| given.unwrap_or_else(usual))
+    }
+
     fn kind(&self, version: &Value, schema: &Arc<Schema>) -> Arc<Kind> {
         let names = &self.crd["spec"]["names"];
         let name = |key: &str| names[key].as_str().filter(|name| !name.is_empty()).map(str::to_owned);
@@ -81,6 +88,7 @@ impl<'a> Definition<'a> {
             selectable: &[],
             bucket: format!("{group}/{plural}").into(),
             origin: Origin::Custom(self.crd["metadata"]["name"].as_str().unwrap_or_default().to_owned()),
+            deprecation: self.deprecation(version),
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::environment::micros;
 use crate::managed::{self, Manager, Reach};
 use crate::protobuf::Expected;
 use crate::query::Validation;
-use crate::status::{ApiError, FieldError};
+use crate::status::{ApiError, FieldError, Named};
 use crate::{metadata, negotiate, strategy};
 
 /// Reads the object in the body of a request and checks that it is meant for this path.
@@ -35,6 +35,13 @@ pub(super) fn check_type(call: &Call<'_>, value: &mut Value) -> Result<(), ApiEr
         }
         if version.is_empty() {
             return Err(ApiError::bad_request("Object 'apiVersion' is missing in the body of the request"));
+        }
+        if given != kind.kind && kind.is_custom() {
+            let detail = format!("must be {}", kind.kind);
+            let error = FieldError::invalid("kind", &given.as_str().into(), detail);
+            let name = value["metadata"]["name"].as_str().unwrap_or_default();
+            let named = Named { kind: &given, group: &kind.group, name };
+            return Err(ApiError::invalid(named, &[error]));
         }
         if given != kind.kind {
             let message = format!(
