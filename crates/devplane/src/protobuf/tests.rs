@@ -1,3 +1,5 @@
+//! Bodies in binary form, as kubectl sends them.
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
