@@ -20,6 +20,7 @@ mod options;
 mod patch;
 mod path;
 mod plane;
+mod policy;
 mod protobuf;
 mod query;
 mod schema;
@@ -33,8 +34,8 @@ mod strategy;
 mod table;
 mod verbs;
 
-pub use audit::Audit;
 pub use admission::{Caller, ServiceReference, WebhookAnswer, WebhookCall};
+pub use audit::Audit;
 pub use environment::Environment;
 pub use kinds::{Served, served};
 pub use options::Options;

@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use tokio::sync::Notify;
 use tower::Service;
 
-use crate::audit::{Audit, Noted};
 use crate::admission::Caller;
+use crate::audit::{Audit, Noted};
 use crate::environment::Environment;
 use crate::kinds::Kinds;
 use crate::loops;

@@ -153,7 +153,13 @@ impl fmt::Display for FieldError {
 impl ApiError {
     /// A refusal without details.
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        ApiError { code, reason: reason.into(), message: message.into(), details: Map::new(), r#continue: None }
+        ApiError {
+            code,
+            reason: reason.into(),
+            message: message.into(),
+            details: Map::new(),
+            r#continue: None,
+        }
     }
 
     /// There is no such path.
