@@ -11,14 +11,14 @@ DENY := $(DENY_ROOT)/bin/cargo-deny
 
 # The tests that start a control plane: those of package e2e, and the control plane's own.
 E2E := $(shell sed -n '/^\[\[test\]\]/,/^name/s/^name = "\(.*\)"/\1/p' tests/Cargo.toml) \
-	$(basename $(notdir $(wildcard tests/controlplane/tests/*.rs)))
+	$(basename $(notdir $(wildcard tests/controlplane/tests/*.rs))) conformance_real
 
 # $(call step,what it is,command): says what begins, and how long it took.
 step = @echo "==> $(1)"; began=$$(date +%s); $(2) || exit 1; echo "==> $(1): done in $$(($$(date +%s) - began)) s"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help generate build test fmt clippy unit licences e2e bench advisories clean
+.PHONY: help generate build test fmt clippy unit licences e2e conformance bench advisories clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z0-9]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -49,6 +49,12 @@ e2e: ## Run the tests on a real control plane, which is built on first use
 	$(call step,control plane,hack/controlplane.sh)
 	$(call step,the program under test,$(CARGO) build --locked --workspace --bin machine-api-operator)
 	$(call step,end-to-end tests,$(CARGO) test --locked --workspace $(addprefix --test ,$(E2E)))
+
+conformance: ## Ask the real API server and ours the same, with requests, kubectl and the Python client
+	$(call step,control plane,hack/controlplane.sh)
+	@rm -f build/conformance-*.txt
+	$(call step,conformance,$(CARGO) test --locked --no-fail-fast --workspace --test conformance_real \
+		--test conformance_devplane; result=$$?; cat build/conformance-*.txt; (exit $$result))
 
 # Optimised, or the bare loop that the product is compared with would be slower than it has to be.
 bench: build ## Measure writes, CPU and memory for each machine

@@ -14,6 +14,7 @@ mod program;
 mod record;
 mod report;
 mod scope;
+mod talk;
 mod watch;
 mod workload;
 mod world;
@@ -28,6 +29,7 @@ pub use crate::{
     program::{Program, Signal, binary},
     record::{Change, Recording},
     scope::{Kind, Ns, Scope},
+    talk::{Heard, Talk},
     workload::{pod_node, pod_phase},
     world::{Options, World, free_port},
 };

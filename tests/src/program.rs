@@ -38,6 +38,8 @@ pub(crate) fn crds(feature_set: &str) -> anyhow::Result<String> {
 /// What can be done to a process.
 #[derive(Debug, Clone, Copy)]
 pub enum Signal {
+    /// SIGINT: what Ctrl-C is.
+    Interrupt,
     /// SIGTERM: end in good order.
     Terminate,
     /// SIGSTOP: freeze, as a process that gets no processor does.
@@ -79,20 +81,7 @@ impl Program {
 
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
-        let name = match signal {
-            Signal::Terminate => "TERM",
-            Signal::Stop => "STOP",
-            Signal::Continue => "CONT",
-        };
-        let pid = self.pid()?.to_string();
-        let status = Command::new("sh")
-            .args(["-c", r#"kill -"$1" "$2""#, "sh", name, &pid])
-            .status()
-            .context("cannot run a shell to send a signal")?;
-        if !status.success() {
-            bail!("cannot send SIG{name} to process {pid}");
-        }
-        Ok(())
+        send(self.pid()?, signal)
     }
 
     /// Waits for it to end by itself.
@@ -109,6 +98,25 @@ impl Program {
     pub fn log(&self) -> String {
         read(&self.process.log)
     }
+}
+
+/// Sends a signal to a process.
+pub(crate) fn send(pid: u32, signal: Signal) -> anyhow::Result<()> {
+    let name = match signal {
+        Signal::Interrupt => "INT",
+        Signal::Terminate => "TERM",
+        Signal::Stop => "STOP",
+        Signal::Continue => "CONT",
+    };
+    let pid = pid.to_string();
+    let status = Command::new("sh")
+        .args(["-c", r#"kill -"$1" "$2""#, "sh", name, &pid])
+        .status()
+        .context("cannot run a shell to send a signal")?;
+    if !status.success() {
+        bail!("cannot send SIG{name} to process {pid}");
+    }
+    Ok(())
 }
 
 /// The text of a log. A line may be cut in the middle of a character, and a log may not exist yet.

@@ -8,6 +8,7 @@ mod crd;
 mod files;
 mod generate;
 mod matrix;
+mod picture;
 mod play;
 mod rbac;
 mod schemas;
@@ -34,6 +35,8 @@ enum Task {
     Matrix(matrix::Args),
     /// Bring up a cluster with simulated machines to look at with kubectl. Ctrl-C ends it.
     Play(play::Args),
+    /// Run the demo and make the README's picture of it, docs/demo.svg.
+    Picture(picture::Args),
     /// Write the schemas that the embedded control plane has of the kinds of Kubernetes, from a real API server.
     DevplaneSchemas(schemas::Args),
     /// Write how the kinds that the embedded control plane knows are written in the binary form of Kubernetes.
@@ -48,6 +51,7 @@ fn main() -> anyhow::Result<()> {
         Task::Tidy(args) => tidy::run(&args),
         Task::Matrix(args) => matrix::run(&args),
         Task::Play(args) => play::run(&args),
+        Task::Picture(args) => picture::run(&args),
         Task::DevplaneSchemas(args) => schemas::run(&args),
         Task::DevplaneWire(args) => wire::run(&args),
         Task::Bench(args) => bench::run(&args),

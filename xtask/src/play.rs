@@ -47,7 +47,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     result
 }
 
-fn build() -> anyhow::Result<()> {
+/// Builds the product.
+pub fn build() -> anyhow::Result<()> {
     println!("Building the product");
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);

@@ -3,6 +3,7 @@
 //! Never here: what is wrong with a spec that can be read (`check.rs`), or what is made of it (`compile.rs`).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use mapi_api::RawJson;
 use mapi_api::duration::Span;
@@ -250,6 +251,21 @@ impl Network {
     }
 }
 
+impl Profile {
+    /// All of them, by name.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("instant", Self::Instant), ("cloud", Self::Cloud), ("baremetal", Self::Baremetal)];
+
+    /// The longest that a machine takes until its Node is Ready, as long as nothing goes wrong.
+    pub fn longest_start(self) -> Duration {
+        let mut timing = TimingSpec { profile: self, ..TimingSpec::default() };
+        timing.fill();
+        let TimingSpec { create_visible, provision, boot, join, ready, .. } = timing;
+        let delays = [create_visible, provision, boot, join, ready];
+        delays.into_iter().flatten().map(|delay| delay.duration.0.mul_f64(1.0 + delay.jitter)).sum()
+    }
+}
+
 impl TimingSpec {
     fn fill(&mut self) {
         // Seconds and per cent: provision, boot, join, ready, stop, delete.
@@ -345,10 +361,8 @@ fn read_address(fields: &mut Fields<'_>) -> Option<Address> {
 }
 
 fn read_timing(fields: &mut Fields<'_>) -> TimingSpec {
-    let profiles =
-        [("instant", Profile::Instant), ("cloud", Profile::Cloud), ("baremetal", Profile::Baremetal)];
     TimingSpec {
-        profile: fields.word("profile", &profiles).unwrap_or_default(),
+        profile: fields.word("profile", &Profile::ALL).unwrap_or_default(),
         create_visible: read_delay(fields, "createVisible"),
         provision: read_delay(fields, "provision"),
         boot: read_delay(fields, "boot"),

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use crate::admission::{self, Attributes, Cache, Phase, Site};
 use crate::kinds::Scale;
-use crate::policy;
 use crate::protobuf::Expected;
 use crate::query::Validation;
 use crate::status::ApiError;
 use crate::storage::{Key, Object};
 use crate::verbs::{Call, scale};
+use crate::{negotiate, policy};
 
 pub(crate) use crate::admission::Operation;
 
@@ -148,7 +148,7 @@ fn options(call: &Call<'_>, operation: Operation) -> (Value, bool) {
     let mut options = json!({});
     if operation == Operation::Delete
         && let Ok(given @ Value::Object(_)) =
-            crate::negotiate::body(call.content_type, call.body, Expected::DELETE_OPTIONS)
+            negotiate::body(call.content_type, call.body, Expected::DELETE_OPTIONS)
     {
         options = given;
     }

@@ -236,11 +236,6 @@ impl Fields {
         })
     }
 
-    /// The one name that is wanted, if it is so: then there is no need to look at others.
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.0.iter().find(|(path, is_equal, _)| path == NAME && *is_equal).map(|(.., name)| &**name)
-    }
-
     /// Only the object of this name.
     pub(crate) fn and_name(mut self, name: &str) -> Fields {
         self.0.push((NAME.into(), true, name.into()));
@@ -282,6 +277,7 @@ mod tests {
     #[test]
     fn a_field_selector_needs_an_operator() {
         assert!(Fields::parse("metadata.name").is_err());
-        assert_eq!(Fields::parse("metadata.name=a,x!=b").unwrap().name(), Some("a"));
+        let wanted = vec![("metadata.name".into(), true, "a".into()), ("x".into(), false, "b".into())];
+        assert_eq!(Fields::parse("metadata.name=a,x!=b").unwrap(), Fields(wanted));
     }
 }

@@ -8,6 +8,7 @@ mod pods;
 use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
+use crate::loops::crds::note_stored_version;
 use crate::metadata;
 use crate::state::State;
 use crate::status::{ApiError, FieldError, Named};
@@ -57,12 +58,16 @@ pub(crate) fn check_delete(kind: &Kind, object: &Object) -> Result<(), ApiError>
     Ok(())
 }
 
-/// Whether anything but metadata and status differs.
-pub(crate) fn is_other_spec(old: &Value, new: &Value) -> bool {
+/// Whether anything differs that is counted: all but metadata, and but the status where that is written apart.
+pub(crate) fn is_other_spec(kind: &Kind, old: &Value, new: &Value) -> bool {
     let parts = |value: &Value| {
         let object = value.as_object().cloned().unwrap_or_default();
-        let skip = ["metadata", "status", "apiVersion", "kind"];
-        object.into_iter().filter(|(key, _)| !skip.contains(&key.as_str())).collect::<Map<_, _>>()
+        let is_counted = |key: &str| match key {
+            "metadata" | "apiVersion" | "kind" => false,
+            "status" => kind.is_custom() && !kind.has_status,
+            _ => true,
+        };
+        object.into_iter().filter(|(key, _)| is_counted(key)).collect::<Map<_, _>>()
     };
     parts(old) != parts(new)
 }
@@ -119,6 +124,10 @@ pub(crate) fn prepare_create(kind: &Kind, state: &mut State, value: &mut Value) 
         }
         ("", "pods") => pods::prepare_create(value, state.pod_toleration_s),
         ("", "services") => give_address(state, value),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            value["status"] = json!({ "acceptedNames": { "kind": "", "plural": "" } });
+            note_stored_version(value);
+        }
         ("policy", "poddisruptionbudgets") => {
             value["status"] = json!({ "currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0 });
         }
@@ -152,6 +161,7 @@ pub(crate) fn prepare_update(kind: &Kind, subresource: &str, old: &Value, value:
     defaults::fill(kind, value);
     match name(kind) {
         ("", "namespaces") => label_namespace(value),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => note_stored_version(value),
         ("", "services") => {
             for field in ["clusterIP", "clusterIPs"] {
                 if value["spec"][field].is_null() && !old["spec"][field].is_null() {

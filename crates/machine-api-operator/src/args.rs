@@ -4,8 +4,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args as Group, Parser, Subcommand, ValueEnum};
+use mapi_api::fault::FaultKind;
 use mapi_controllers::start::Controller;
+
+use crate::demo::Pace;
 
 /// The Machine API for Kubernetes: Machines, MachineSets and MachineHealthChecks of group machine.openshift.io.
 #[derive(Debug, Parser)]
@@ -17,6 +21,8 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Show the whole product at work: an API server, the controllers and a simulated cloud in this one process.
+    Demo(Box<DemoArgs>),
     /// Run the controllers.
     Controllers(Box<ControllersArgs>),
     /// Run the far side of the simulated cloud by itself: instances, their Nodes, Leases and Pods.
@@ -43,6 +49,34 @@ pub enum FeatureSet {
     /// With the fields of the migration to Cluster API.
     #[value(name = "CustomNoUpgrade")]
     CustomNoUpgrade,
+}
+
+#[derive(Debug, Group)]
+pub struct DemoArgs {
+    /// Machines to begin with, split between two sets in two zones.
+    #[arg(long, default_value_t = 6, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub machines: u32,
+    /// How long the simulated cloud takes: `quick` is some seconds, the others are its own profiles.
+    #[arg(long, default_value = Pace::QUICK, value_parser = paces())]
+    pub profile: Pace,
+    /// Let something go wrong, to see it heal: a fault of the simulated cloud.
+    #[arg(long, value_name = "KIND", value_parser = faults())]
+    pub fail: Option<FaultKind>,
+    /// End once every machine runs, with 0; with 1 and the reasons if that takes longer than `--timeout`.
+    #[arg(long)]
+    pub until_running: bool,
+    /// How long `--until-running` waits. By default two minutes, and more for many machines or a slow profile.
+    #[arg(long, value_name = "TIME", requires = "until_running", value_parser = parse_duration)]
+    pub timeout: Option<Duration>,
+    /// File to write a kubeconfig to; it must not exist yet, and goes at the end. By default a temporary one.
+    #[arg(long, value_name = "FILE")]
+    pub write_kubeconfig: Option<PathBuf>,
+    /// Use the API server of this kubeconfig file in place of the embedded one. What is made there goes at the end.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// File to note each state of the table in, as on a terminal of 80 by 24; for pictures.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub frames: Option<PathBuf>,
 }
 
 #[derive(Debug, Group)]
@@ -124,6 +158,16 @@ pub struct ControllersArgs {
     pub kube_api_burst: u32,
 }
 
+fn paces() -> impl TypedValueParser<Value = Pace> {
+    let named = |name: String| Pace::named(&name).expect("no other value is possible");
+    PossibleValuesParser::new(Pace::all().into_iter().map(|pace| pace.name)).map(named)
+}
+
+fn faults() -> impl TypedValueParser<Value = FaultKind> {
+    let named = |name: String| name.parse::<FaultKind>().expect("no other value is possible");
+    PossibleValuesParser::new(FaultKind::ALL.map(FaultKind::name)).map(named)
+}
+
 fn parse_duration(text: &str) -> Result<Duration, String> {
     mapi_api::duration::parse(text).map_err(|error| error.to_string())
 }
@@ -157,6 +201,38 @@ mod tests {
         assert!(parse(&["--leader-elect"]));
         assert!(parse(&["--leader-elect=true"]));
         assert!(!parse(&["--leader-elect=false"]));
+    }
+
+    fn demo(extra: &[&str]) -> Result<Box<DemoArgs>, String> {
+        let line = ["machine-api-operator", "demo"].iter().chain(extra);
+        match Args::try_parse_from(line).map_err(|error| error.to_string())?.command {
+            Command::Demo(args) => Ok(args),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_demo_needs_no_arguments() {
+        let args = demo(&[]).expect("valid");
+        assert_eq!((args.machines, args.profile.name, args.fail), (6, "quick", None));
+        assert!(!args.until_running && args.kubeconfig.is_none());
+    }
+
+    #[test]
+    fn a_demo_is_told_which_faults_profiles_and_sizes_there_are() {
+        let args = demo(&["--fail", "NodeUnknown", "--profile", "quick"]).expect("valid");
+        assert_eq!((args.fail, args.profile.name), (Some(FaultKind::NodeUnknown), "quick"));
+        let paces = Pace::all().into_iter().map(|pace| pace.name).collect::<Vec<_>>().join(", ");
+        for (wrong, told) in [
+            (&["--fail", "Fire"][..], "CreateError, CreateErrorButCreated"),
+            (&["--profile", "slow"], paces.as_str()),
+            (&["--machines", "0"], "1..=10000"),
+            (&["--timeout", "5s"], "--until-running"),
+            (&["--until-running", "--timeout", "soon"], "not a duration"),
+        ] {
+            let error = demo(wrong).expect_err("refused");
+            assert!(error.contains(told), "{wrong:?}: {error}");
+        }
     }
 
     #[test]

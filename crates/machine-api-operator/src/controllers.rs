@@ -1,27 +1,21 @@
 //! `machine-api-operator controllers`: all controllers in one process, on one set of caches.
+//!
+//! Never here: what they are made of, which is `assembly`'s.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use mapi_api::SimulatedInstance;
 use mapi_controllers::Context;
-use mapi_controllers::context::Caches;
-use mapi_controllers::metrics::Metrics;
-use mapi_controllers::start::{Controller, watch};
-use mapi_controllers::stores::ObjectStore;
+use mapi_controllers::start::Controller;
 use mapi_runtime::CancellationToken;
 use mapi_runtime::client::{self, ClientOptions};
-use mapi_runtime::clock::{Clock, SystemClock};
-use mapi_runtime::election::{ElectionConfig, Leadership};
-use mapi_runtime::events::Recorder;
+use mapi_runtime::election::ElectionConfig;
 use mapi_runtime::serve;
-use mapi_runtime::watch::{Filter, Scope, run_watch};
-use mapi_runtime::writes::Writer;
-use tokio::task::{JoinHandle, JoinSet};
 
 use crate::args::{ControllersArgs, SimulatedCloud};
+use crate::assembly::{Assembly, Group, Parts, host_name};
 use crate::{registry, simulated_cloud};
 
 /// User agent of the controllers; an audit log tells them from the simulated cloud by it.
@@ -49,164 +43,55 @@ pub async fn run(args: Box<ControllersArgs>) -> anyhow::Result<()> {
         timeout: REQUEST_TIMEOUT,
     };
     let kube = client::client(config.clone(), &options).map_err(|e| anyhow!(e))?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let namespace = Some(args.namespace.clone()).filter(|n| !n.is_empty());
-    let writer = Writer::new(kube.clone());
-    let (recorder, recording) = Recorder::new(writer.clone(), host_name(), Arc::clone(&clock));
-    let recording = tokio::spawn(recording);
+    let has_far_side = args.simulated_cloud == SimulatedCloud::InProcess;
+    let far_client = simulated_cloud::client(config, has_far_side)?;
 
-    let mut background: Vec<JoinHandle<()>> = vec![];
-    let instances = registry::instances();
-    let far_client = simulated_cloud::client(config, args.simulated_cloud == SimulatedCloud::InProcess)?;
-    if platforms.contains(&"kubemark") {
-        let scope = namespace.clone().map_or(Scope::All, Scope::Namespace);
-        background.push(run_watch(
-            far_client.clone(),
-            scope,
-            Filter::default(),
-            instances.clone(),
-            stop.clone(),
-        ));
-    }
-    let near = ObjectStore::<SimulatedInstance>::new(instances.clone(), Writer::new(far_client.clone()));
-    let clouds = registry::clouds(&platforms, &registry::Parts { instances: Arc::new(near) });
-
-    let Caches { machines, sets, checks, nodes } = Caches::default();
-    let context = Arc::new(Context {
-        machines,
-        sets,
-        checks,
-        nodes,
-        writer: writer.clone(),
-        recorder: recorder.clone(),
-        clock: Arc::clone(&clock),
-        clouds,
-        migration: gates(&args.feature_gates),
-        metrics: Metrics::default(),
-        stop: stop.clone(),
+    let assembly = Assembly::new(Parts {
+        client: kube.clone(),
+        cloud_client: far_client.clone(),
+        platforms: platforms.clone(),
         namespace: namespace.clone(),
+        migration: gates(&args.feature_gates),
         concurrency: args.max_concurrent_reconciles.into(),
-    });
-    background.extend(watch(&context));
-
-    serve_endpoints(&args, &context, &kube).await?;
-    let far_side = (args.simulated_cloud == SimulatedCloud::InProcess
-        && platforms.contains(&"kubemark")
-        && only.contains(&Controller::Machine))
-    .then(|| simulated_cloud::Part {
-        client: far_client,
-        namespace,
-        heartbeats: args.simulated_heartbeats,
+        listener: None,
         stop: stop.clone(),
     });
-    let leases = lead(&args, only, &platforms, &context, far_side);
+    serve_endpoints(&args, &assembly.context, &kube).await?;
+    let far_side = (has_far_side && platforms.contains(&"kubemark") && only.contains(&Controller::Machine))
+        .then(|| {
+            let heartbeats = args.simulated_heartbeats;
+            simulated_cloud::Part { client: far_client, namespace, heartbeats, stop: stop.clone() }
+        });
+    let running = assembly.start(groups(&args, only, &platforms, far_side));
     tokio::select! {
         () = stopped() => tracing::info!("stopping"),
         () = stop.cancelled() => {}
     }
     stop.cancel();
-    let result = leases.await.context("leader election ended abnormally")?;
-    for task in background {
-        // A watch that panicked was logged; there is nothing left to save of it.
-        let _ = task.await;
-    }
-    recorder.flush().await;
-    recording.abort();
+    let result = running.await.context("leader election ended abnormally")?;
+    assembly.end().await;
     result
 }
 
-/// Groups the controllers by lease, starts each group once its lease is held, and releases the leases once everything
-/// that the groups were doing has ended.
-fn lead(
+/// The controllers by lease. The far side of the simulated cloud goes with the controller `machine`.
+fn groups(
     args: &ControllersArgs,
     only: Vec<Controller>,
     platforms: &[&str],
-    context: &Arc<Context>,
     mut far_side: Option<simulated_cloud::Part>,
-) -> JoinHandle<anyhow::Result<()>> {
+) -> Vec<Group> {
     let platform = platforms.first().copied().unwrap_or("none");
-    let mut groups: BTreeMap<String, Vec<Controller>> = BTreeMap::new();
+    let mut by_lease: BTreeMap<String, Vec<Controller>> = BTreeMap::new();
     for controller in only {
-        groups.entry(controller.lease(platform)).or_default().push(controller);
+        by_lease.entry(controller.lease(platform)).or_default().push(controller);
     }
-    let mut tasks = JoinSet::new();
-    for (lease, controllers) in groups {
-        let part = if controllers.contains(&Controller::Machine) { far_side.take() } else { None };
-        let config = args.leader_elect.then(|| election(args, lease));
-        tasks.spawn(run_group(config, controllers, Arc::clone(context), part));
-    }
-    let stop = context.stop.clone();
-    tokio::spawn(async move {
-        let mut result = Ok(());
-        while let Some(ended) = tasks.join_next().await {
-            // The end of one group is the end of the process: a lost lease must not leave half of it running.
-            stop.cancel();
-            let ended = ended.context("a controller ended abnormally").and_then(|r| r);
-            if result.is_ok() {
-                result = ended;
-            }
-        }
-        result
-    })
-}
-
-async fn run_group(
-    election: Option<ElectionConfig>,
-    controllers: Vec<Controller>,
-    context: Arc<Context>,
-    far_side: Option<simulated_cloud::Part>,
-) -> anyhow::Result<()> {
-    let stop = context.stop.clone();
-    let mut leadership = None;
-    if let Some(config) = election {
-        let lease = config.lease.clone();
-        tracing::info!(%lease, "waiting for the lease");
-        let acquired =
-            Leadership::acquire(context.writer.clone(), config, Arc::clone(&context.clock), stop.clone())
-                .await;
-        let Some(acquired) = acquired else { return Ok(()) };
-        tracing::info!(%lease, "holding the lease");
-        leadership = Some((lease, acquired));
-    }
-    let synced = async {
-        tokio::join!(
-            context.machines.synced(),
-            context.sets.synced(),
-            context.checks.synced(),
-            context.nodes.synced()
-        )
+    let group = |(lease, controllers): (String, Vec<Controller>)| Group {
+        far_side: if controllers.contains(&Controller::Machine) { far_side.take() } else { None },
+        controllers,
+        lease: args.leader_elect.then(|| election(args, lease)),
     };
-    tokio::select! {
-        _ = synced => {}
-        () = stop.cancelled() => {}
-    }
-    let mut tasks: Vec<JoinHandle<()>> = vec![];
-    if !stop.is_cancelled() {
-        tasks.extend(controllers.iter().flat_map(|controller| controller.start(&context)));
-        tasks.extend(far_side.map(simulated_cloud::Part::spawn));
-    }
-    let mut result = Ok(());
-    match &leadership {
-        Some((lease, acquired)) => tokio::select! {
-            () = stop.cancelled() => {}
-            () = acquired.lost() => {
-                result = Err(anyhow!("lost the lease `{lease}`"));
-                stop.cancel();
-            }
-        },
-        None => stop.cancelled().await,
-    }
-    for task in tasks {
-        if let Err(error) = task.await {
-            tracing::error!(%error, "a controller ended abnormally");
-        }
-    }
-    if let Some((_, acquired)) = leadership
-        && result.is_ok()
-    {
-        acquired.release().await;
-    }
-    result
+    by_lease.into_iter().map(group).collect()
 }
 
 /// A holder must give up before others may take over, and must have time for more than one attempt until then.
@@ -282,16 +167,6 @@ fn gates(gates: &[(String, bool)]) -> bool {
         tracing::info!(gate = %name, "this feature gate means nothing here");
     }
     gates.iter().rev().find(|(name, _)| name == MIGRATION_GATE).is_some_and(|(_, is_on)| *is_on)
-}
-
-/// Name of this host, or of this pod.
-pub fn host_name() -> String {
-    std::env::var("HOSTNAME")
-        .ok()
-        .or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok())
-        .map(|name| name.trim().to_owned())
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| "machine-api-operator".into())
 }
 
 /// Tells two runs on one host apart.

@@ -2,8 +2,10 @@
 //! Never here: decisions, or anything of one cloud (`registry.rs` names the clouds, and nothing else does).
 
 mod args;
+mod assembly;
 mod controllers;
 mod crds;
+mod demo;
 mod registry;
 mod simulated_cloud;
 
@@ -14,14 +16,21 @@ use clap::Parser;
 use crate::args::{Args, Command};
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    if let Command::Crds(options) = &args.command {
-        print!("{}", crds::yaml(options.feature_set));
-        return ExitCode::SUCCESS;
+    match Args::parse().command {
+        Command::Demo(options) => demo::run(&options),
+        Command::Controllers(options) => serve(controllers::run(options)),
+        Command::SimulatedCloud(options) => serve(simulated_cloud::run(options)),
+        Command::Crds(options) => {
+            print!("{}", crds::yaml(options.feature_set));
+            ExitCode::SUCCESS
+        }
     }
+}
+
+/// Runs what runs until a signal, with logs for machines and people.
+fn serve(work: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
     start_logging();
-    let result = run(args.command);
-    match result {
+    match runtime().map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(work)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error:#}");
@@ -30,16 +39,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<()> {
-    // Two threads: the work is waiting for the API server, and each further thread keeps memory of its own.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(async {
-        match command {
-            Command::Controllers(options) => controllers::run(options).await,
-            Command::SimulatedCloud(options) => simulated_cloud::run(options).await,
-            Command::Crds(_) => Ok(()),
-        }
-    })
+/// Two threads: the work is waiting for the API server, and each further thread keeps memory of its own.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }
 
 /// Structured logs on standard error: JSON lines, or plain ones where a person looks on. `RUST_LOG` filters them.

@@ -1,16 +1,17 @@
 //! The one place that names the clouds.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::bail;
 use mapi_api::SimulatedInstance;
-use mapi_cloud::{Cloud, Clouds, Erased};
+use mapi_cloud::{Cloud, Clouds};
 use mapi_runtime::store::Store;
 
 /// What the clouds are made of. A cloud whose far side is Kubernetes objects gets a store handed in.
 pub struct Parts {
     /// Instances of the simulated cloud.
-    #[cfg(feature = "kubemark")]
+    #[cfg_attr(not(feature = "kubemark"), expect(dead_code, reason = "only the simulated cloud reads it"))]
     pub instances: Arc<dyn mapi_cloud::Objects<SimulatedInstance>>,
 }
 
@@ -44,13 +45,27 @@ pub fn platforms(asked: &[String]) -> anyhow::Result<Vec<&'static str>> {
 }
 
 /// The clouds of these platforms.
+#[cfg_attr(
+    not(feature = "kubemark"),
+    expect(unused_mut, unused_variables, reason = "there is no cloud to make")
+)]
 pub fn clouds(platforms: &[&str], parts: &Parts) -> Clouds {
     let mut clouds: Vec<Arc<dyn Cloud>> = vec![];
     #[cfg(feature = "kubemark")]
     if platforms.contains(&"kubemark") {
-        clouds.push(Arc::new(Erased(mapi_cloud_kubemark::Kubemark::new(Arc::clone(&parts.instances)))));
+        let kubemark = mapi_cloud_kubemark::Kubemark::new(Arc::clone(&parts.instances));
+        clouds.push(Arc::new(mapi_cloud::Erased(kubemark)));
     }
     Clouds::new(clouds)
+}
+
+/// Profiles of delays that the simulated cloud knows by name, and the longest that a machine takes in each until its
+/// Node is Ready.
+pub fn timing_profiles() -> Vec<(&'static str, Duration)> {
+    #[cfg(feature = "kubemark")]
+    return mapi_cloud_kubemark::Profile::ALL.map(|(name, profile)| (name, profile.longest_start())).to_vec();
+    #[cfg(not(feature = "kubemark"))]
+    return vec![];
 }
 
 #[cfg(test)]

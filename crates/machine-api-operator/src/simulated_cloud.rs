@@ -51,17 +51,21 @@ impl Part {
     }
 }
 
-/// A client with the cloud's own user agent. Of the requests in flight, the far side wants as many again for heartbeats
-/// as for work, so that a burst of work never makes a Lease late; the near side alone needs half.
-pub fn client(config: kube::Config, has_far_side: bool) -> anyhow::Result<kube::Client> {
-    let options = ClientOptions {
+/// How the cloud's own client behaves. Of the requests in flight, the far side wants as many again for heartbeats as for
+/// work, so that a burst of work never makes a Lease late; the near side alone needs half.
+pub fn client_options(has_far_side: bool) -> ClientOptions {
+    ClientOptions {
         user_agent: USER_AGENT,
         qps: 0.0,
         burst: 0,
         in_flight: if has_far_side { CONCURRENCY * 2 } else { CONCURRENCY },
         timeout: Duration::from_secs(60),
-    };
-    client::client(config, &options).map_err(|e| anyhow!(e))
+    }
+}
+
+/// A client with the cloud's own user agent.
+pub fn client(config: kube::Config, has_far_side: bool) -> anyhow::Result<kube::Client> {
+    client::client(config, &client_options(has_far_side)).map_err(|e| anyhow!(e))
 }
 
 /// Runs the far side until a signal.

@@ -4,12 +4,14 @@
 use std::path::Path;
 use std::time::Duration;
 
+use http::{Request, Response};
+use hyper::body::Bytes;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use tower::{BoxError, ServiceBuilder};
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 
 use crate::Error;
 use crate::govern::{Governed, Limits};
@@ -90,5 +92,48 @@ pub fn client(config: kube::Config, options: &ClientOptions) -> Result<kube::Cli
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .service(http);
-    Ok(kube::Client::new(Governed::new(service, Limits::new(options)?), config.default_namespace))
+    let namespace = config.default_namespace;
+    Ok(kube::Client::new(Governed::new(service, Limits::new(options)?), namespace))
+}
+
+/// A client whose requests a service answers, for example an API server in this process: with the same limits and
+/// second attempts as one over the network. Must be called inside the async runtime.
+pub fn client_over<S, B>(service: S, options: &ClientOptions) -> Result<kube::Client, Error>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let service = service.map_err(Into::into);
+    Ok(kube::Client::new(Governed::new(service, Limits::new(options)?), "default"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use http_body_util::Full;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_over_a_service_says_who_it_is_and_waits_out_a_refusal() {
+        let refusals = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&refusals);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let is_first = counted.fetch_add(1, Ordering::Relaxed) == 0;
+            let agent = request.headers()[http::header::USER_AGENT].to_str().unwrap().to_owned();
+            let (status, text) = if is_first { (429, "later".to_owned()) } else { (200, agent) };
+            let answer = Response::builder().status(status).body(Full::new(Bytes::from(text)));
+            async move { Ok::<_, Infallible>(answer.unwrap()) }
+        });
+        let client = client_over(service, &ClientOptions::default()).unwrap();
+        let request = Request::get("/version").body(vec![]).unwrap();
+        assert_eq!(client.request_text(request).await.unwrap(), ClientOptions::OPERATOR);
+        assert_eq!(refusals.load(Ordering::Relaxed), 2);
+    }
 }

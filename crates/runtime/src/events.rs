@@ -52,7 +52,11 @@ const NAME_LIMIT: usize = 220;
 #[derive(Clone)]
 pub struct Recorder {
     queue: mpsc::Sender<Message>,
+    listener: Option<Listener>,
 }
+
+/// Somebody in this process who is told each event as it is emitted, with the name of the controller. Must not block.
+pub type Listener = Arc<dyn Fn(&'static str, &Event) + Send + Sync>;
 
 enum Message {
     Emit(&'static str, Event),
@@ -76,11 +80,19 @@ impl Recorder {
             swept: Instant::now(),
             last_nanosecond: 0,
         };
-        (Self { queue: sender }, scribe.run(receiver).boxed())
+        (Self { queue: sender, listener: None }, scribe.run(receiver).boxed())
+    }
+
+    /// The same recorder, which tells `listener` too.
+    pub fn with_listener(self, listener: Listener) -> Self {
+        Self { listener: Some(listener), ..self }
     }
 
     /// Queues an event. `reporter` is the name of the controller.
     pub fn emit(&self, reporter: &'static str, event: Event) {
+        if let Some(listener) = &self.listener {
+            listener(reporter, &event);
+        }
         if self.queue.try_send(Message::Emit(reporter, event)).is_err() {
             EVENTS_DROPPED.with_label_values(&["queue"]).inc();
         }

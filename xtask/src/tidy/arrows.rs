@@ -74,6 +74,7 @@ const ROOMS: &[Room] = &[
     room("machine-api-operator", ANYTHING, &["schemars"]),
     // What examines the product may use all of it.
     room("controlplane", &[], &[]),
+    room("conformance", ANYTHING, &[]),
     room("e2e", ANYTHING, &[]),
     room("benches", ANYTHING, &[]),
     room("fuzz", ANYTHING, &[]),

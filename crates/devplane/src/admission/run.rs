@@ -10,6 +10,7 @@ use super::hooks::{Hook, Phase};
 use super::review::{Failure, Review, body, request, understand};
 use super::{Attributes, Caller, WebhookCall};
 use crate::environment::{Environment, uid};
+use crate::patch;
 use crate::schema::{Inputs, Schema};
 use crate::status::ApiError;
 
@@ -137,9 +138,9 @@ async fn call(
 }
 
 /// Applies a patch. Says whether that changed anything.
-fn apply(site: &Site<'_>, patch: &json_patch::Patch, object: &mut Value) -> Result<bool, ApiError> {
+fn apply(site: &Site<'_>, patch: &[u8], object: &mut Value) -> Result<bool, ApiError> {
     let before = object.clone();
-    json_patch::patch(object, patch).map_err(|error| internal(&error.to_string()))?;
+    patch::json(object, patch).map_err(|error| internal(&error.message))?;
     if let Some(schema) = site.schema {
         // What is decoded from a patch is what a client could have sent.
         schema.prune(object);

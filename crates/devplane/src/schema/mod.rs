@@ -193,6 +193,7 @@ impl Schema {
 
     /// What is wrong with an object. `old` is its state before, for rules that compare, and so that what was wrong
     /// already and did not change is let through (ratcheting), as Kubernetes does.
+    #[cfg(test)]
     pub(crate) fn check(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
         check::check(self, value, old).errors
     }

@@ -17,7 +17,7 @@ pub(crate) fn check(kind: &Kind, old: Option<&Value>, new: &Value) -> Vec<FieldE
         ("policy", "poddisruptionbudgets") => budget(new),
         ("", "secrets") => secret(old, new),
         ("", "configmaps") => config_map(old, new),
-        ("apiextensions.k8s.io", _) => kinds_of_crd(new).err().unwrap_or_default(),
+        ("apiextensions.k8s.io", _) => crd(old, new),
         (
             "admissionregistration.k8s.io",
             "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
@@ -40,6 +40,20 @@ pub(crate) fn warnings(kind: &Kind, new: &Value) -> Vec<String> {
         ("apiextensions.k8s.io", _) => warnings_of_crd(new),
         _ => Vec::new(),
     }
+}
+
+fn crd(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
+    let mut errors = kinds_of_crd(new).err().unwrap_or_default();
+    let is_established = |crd: &&Value| {
+        let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.into_iter().any(|one| one["type"] == "Established" && one["status"] == "True")
+    };
+    if let Some(old) = old.filter(is_established) {
+        let fixed = [("spec.scope", "/spec/scope"), ("spec.names.kind", "/spec/names/kind")];
+        let changed = fixed.into_iter().filter(|(_, at)| old.pointer(at) != new.pointer(at));
+        errors.extend(changed.map(|(path, at)| immutable(path, new.pointer(at).unwrap_or(&Value::Null))));
+    }
+    errors
 }
 
 fn workload(old: Option<&Value>, new: &Value) -> Vec<FieldError> {

@@ -82,7 +82,11 @@ fn steps(path: &str) -> Option<Vec<Step>> {
             rest = after;
         } else if let Some(after) = rest.strip_prefix('[') {
             let end = end_of_brackets(after)?;
-            steps.push(Step::Brackets(brackets(after[..end].trim())?));
+            let inner = after[..end].trim();
+            match single(inner) {
+                Some(path) => steps.extend(self::steps(&format!(".{path}"))?),
+                None => steps.push(Step::Brackets(brackets(inner)?)),
+            }
             rest = &after[end + 1..];
         } else {
             let (name, after) = name(rest.strip_prefix('.').unwrap_or(rest));
@@ -127,6 +131,11 @@ fn end_of_brackets(text: &str) -> Option<usize> {
         }
     }
     None
+}
+
+/// What is in quotes if that is all there is. Kubernetes reads it as a path: a dot that is part of a name is escaped.
+fn single(inner: &str) -> Option<&str> {
+    inner.strip_prefix('\'')?.strip_suffix('\'').filter(|path| !path.contains('\''))
 }
 
 /// What is in brackets, with the paths of a filter made standard.
@@ -203,6 +212,8 @@ mod tests {
             (".spec.list.type", json!(null)),
             (".spec.list[*].n.m", json!("x")),
             (".spec['s']", json!("text")),
+            (r".spec['a\.b']", json!("dotted")),
+            (".spec['o.b']", json!(1)),
             (".spec['s','i']", json!("text")),
             (".spec..m", json!("x")),
             ("..m", json!("x")),

@@ -8,7 +8,7 @@ use crate::environment::micros;
 use crate::managed::{self, Manager, Reach};
 use crate::protobuf::Expected;
 use crate::query::Validation;
-use crate::status::{ApiError, FieldError};
+use crate::status::{ApiError, FieldError, Named};
 use crate::{metadata, negotiate, strategy};
 
 /// Reads the object in the body of a request and checks that it is meant for this path.
@@ -35,6 +35,13 @@ pub(super) fn check_type(call: &Call<'_>, value: &mut Value) -> Result<(), ApiEr
         }
         if version.is_empty() {
             return Err(ApiError::bad_request("Object 'apiVersion' is missing in the body of the request"));
+        }
+        if given != kind.kind && kind.is_custom() {
+            let detail = format!("must be {}", kind.kind);
+            let error = FieldError::invalid("kind", &given.as_str().into(), detail);
+            let name = value["metadata"]["name"].as_str().unwrap_or_default();
+            let named = Named { kind: &given, group: &kind.group, name };
+            return Err(ApiError::invalid(named, &[error]));
         }
         if given != kind.kind {
             let message = format!(
@@ -111,6 +118,7 @@ pub(super) fn validate(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Res
         let found = kind.schema.check_and_warn(new, old);
         errors.extend(found.errors);
         warnings.extend(found.warnings.iter().map(ToString::to_string));
+        errors.extend(scale_errors(call, new));
     }
     errors.extend(strategy::check(kind, old, new));
     if errors.is_empty() {
@@ -118,6 +126,18 @@ pub(super) fn validate(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Res
     }
     let name = new["metadata"]["name"].as_str().unwrap_or_default();
     Err(ApiError::invalid(call.named_kind(name), &errors))
+}
+
+/// The numbers of the scale subresource cannot be negative, whatever the schema says.
+fn scale_errors(call: &Call<'_>, new: &Value) -> Vec<FieldError> {
+    let paths = call.kind.scale.iter().flat_map(|scale| [&scale.spec_replicas, &scale.status_replicas]);
+    let negative = paths.filter_map(|path| {
+        let path = path.trim_start_matches('.');
+        let number = path.split('.').fold(new, |value, name| &value[name]);
+        let is_negative = number.as_i64().is_some_and(|number| number < 0);
+        is_negative.then(|| FieldError::invalid(path, number, "should be a non-negative integer"))
+    });
+    negative.collect()
 }
 
 /// Notes who owns what now.

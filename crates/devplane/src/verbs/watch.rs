@@ -107,8 +107,7 @@ fn check_initial(query: &Query) -> Result<(), ApiError> {
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
         )],
     };
-    let named = crate::status::Named { kind: "ListOptions", group: "meta.k8s.io", name: "" };
-    Err(ApiError::invalid(named, &errors))
+    Err(ApiError::invalid(read::LIST_OPTIONS, &errors))
 }
 
 impl Watch {
