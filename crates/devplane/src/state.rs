@@ -16,6 +16,7 @@ use crate::loops::crds::mark_ending;
 use crate::openapi::Documents;
 use crate::options::Options;
 use crate::plane::User;
+use crate::policy;
 use crate::status::{ApiError, Named};
 use crate::storage::{Object, Storage};
 
@@ -43,6 +44,8 @@ pub(crate) struct State {
     pub documents: Documents,
     /// Webhooks as they were read last.
     pub webhooks: Cache,
+    /// Policies as they were read last.
+    pub policies: policy::Cache,
     /// Reaches webhooks, if anything does.
     pub caller: Option<Arc<dyn Caller>>,
 }
@@ -87,6 +90,7 @@ impl State {
             tokens: HashMap::new(),
             documents: Documents::default(),
             webhooks: Cache::default(),
+            policies: policy::Cache::default(),
             caller: None,
         }
     }

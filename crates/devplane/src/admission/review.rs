@@ -29,7 +29,7 @@ pub(super) enum Failure {
 }
 
 /// The request as conditions and webhooks see it, without what is in the objects.
-pub(super) fn request(attributes: &Attributes<'_>) -> Map<String, Value> {
+pub(crate) fn request(attributes: &Attributes<'_>) -> Map<String, Value> {
     let Attributes {
         operation,
         kind,

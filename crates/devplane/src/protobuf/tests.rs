@@ -1,4 +1,4 @@
-//! Bodies in binary form, as kubectl sends them.
+//! Bodies that clients have sent, and bodies that nobody should send. Never here: what follows from them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -4,10 +4,10 @@
 use serde_json::Value;
 
 use super::{immutable, name, pods};
-use crate::admission;
 use crate::kinds::{Kind, kinds_of_crd, warnings_of_crd};
 use crate::selector::Labels;
 use crate::status::FieldError;
+use crate::{admission, policy};
 
 /// What is wrong with an object of a built-in kind.
 pub(crate) fn check(kind: &Kind, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
@@ -22,6 +22,8 @@ pub(crate) fn check(kind: &Kind, old: Option<&Value>, new: &Value) -> Vec<FieldE
             "admissionregistration.k8s.io",
             "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
         ) => admission::check(new),
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => policy::check(new),
+        ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => policy::check_binding(new),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => match old {
             Some(old) if old["roleRef"] != new["roleRef"] => {
                 vec![FieldError::invalid("roleRef", &new["roleRef"], "cannot change roleRef")]

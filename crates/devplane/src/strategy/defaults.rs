@@ -17,6 +17,7 @@ pub(super) fn fill(kind: &Kind, value: &mut Value) {
         ("apiextensions.k8s.io", "customresourcedefinitions") => crd(&mut value["spec"]),
         ("admissionregistration.k8s.io", plural) => {
             each(&mut value["webhooks"], |webhook| self::webhook(plural, webhook));
+            policy(plural, &mut value["spec"]);
         }
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => binding(value),
         ("scheduling.k8s.io", "priorityclasses") => {
@@ -197,6 +198,26 @@ fn webhook(plural: &str, webhook: &mut Value) {
     each(&mut webhook["rules"], |rule| missing(rule, "scope", "*"));
     if webhook["clientConfig"]["service"].is_object() {
         missing(&mut webhook["clientConfig"]["service"], "port", 443);
+    }
+}
+
+/// Policies and their bindings.
+fn policy(plural: &str, spec: &mut Value) {
+    let resources = match plural {
+        "validatingadmissionpolicies" => {
+            missing(spec, "failurePolicy", "Fail");
+            &mut spec["matchConstraints"]
+        }
+        "validatingadmissionpolicybindings" => &mut spec["matchResources"],
+        _ => return,
+    };
+    if resources.is_object() {
+        missing(resources, "matchPolicy", "Equivalent");
+        missing(resources, "namespaceSelector", json!({}));
+        missing(resources, "objectSelector", json!({}));
+        for rules in ["resourceRules", "excludeResourceRules"] {
+            each(&mut resources[rules], |rule| missing(rule, "scope", "*"));
+        }
     }
 }
 

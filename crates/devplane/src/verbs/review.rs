@@ -72,7 +72,7 @@ pub(super) async fn subresource(
     }
     match (&*call.kind.plural, name) {
         ("pods", "eviction") if method == Method::POST => Some(evict(call).await),
-        ("serviceaccounts", "token") if method == Method::POST => Some(token(call)),
+        ("serviceaccounts", "token") if method == Method::POST => Some(token(call).await),
         ("namespaces", "finalize") if method == Method::PUT => Some(super::update::replace(call).await),
         ("pods", "eviction") | ("serviceaccounts", "token") | ("namespaces", "finalize") => {
             Some(Err(super::not_allowed()))
@@ -81,10 +81,26 @@ pub(super) async fn subresource(
     }
 }
 
-/// Issues a token for a ServiceAccount.
-fn token(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let mut request = crate::negotiate::body(call.content_type, call.body, Expected::TOKEN_REQUEST)?;
+/// Reads the body of a request to a subresource. What it does not say of its kind is filled in.
+fn read(call: &Call<'_>, expected: Expected<'_>) -> Result<Value, ApiError> {
+    let mut body = crate::negotiate::body(call.content_type, call.body, expected)?;
+    if !body.is_object() {
+        return Err(ApiError::bad_request("the body of the request is not a JSON object"));
+    }
+    for (field, value) in [("kind", expected.kind), ("apiVersion", expected.api_version)] {
+        if body[field].is_null() {
+            body[field] = value.into();
+        }
+    }
+    Ok(body)
+}
+
+/// Issues a token for a ServiceAccount, if policies and webhooks allow it.
+async fn token(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let request = read(call, Expected::TOKEN_REQUEST)?;
     let account = call.find()?;
+    let (mut request, mut warnings) = admit::mutate(call, Operation::Create, None, request).await?;
+    warnings.extend(admit::validate(call, Operation::Create, None, Some(&request)).await?);
     let valid_s = request["spec"]["expirationSeconds"].as_i64().unwrap_or(TOKEN_S);
     let expires = call.plane.lock().environment.now() + SignedDuration::from_secs(valid_s);
     let Key { namespace, name } = &account.key;
@@ -98,16 +114,17 @@ fn token(call: &Call<'_>) -> Result<Reply, ApiError> {
         ],
     };
     let token = call.plane.issue(user, Some(expires));
-    request["kind"] = "TokenRequest".into();
-    request["apiVersion"] = "authentication.k8s.io/v1".into();
+    if !request["spec"].is_object() {
+        request["spec"] = json!({});
+    }
     request["spec"]["expirationSeconds"] = valid_s.into();
     request["status"] = json!({ "token": token, "expirationTimestamp": seconds(expires) });
-    Ok(Reply::json(201, request.to_string()))
+    Ok(Reply::json(201, request.to_string()).warn(warnings))
 }
 
-/// Evicts a pod, if webhooks and its budgets allow it.
+/// Evicts a pod, if policies, webhooks and its budgets allow it.
 async fn evict(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let mut body = crate::negotiate::body(call.content_type, call.body, Expected::EVICTION)?;
+    let mut body = read(call, Expected::EVICTION)?;
     if body["metadata"].is_object() && body["metadata"]["namespace"].is_null() {
         body["metadata"]["namespace"] = call.namespace().into();
     }
