@@ -18,8 +18,8 @@ struct Demo {
 impl Demo {
     #[track_caller]
     fn start(arguments: &[&str]) -> Demo {
-        let temporary = tempfile::tempdir().unwrap();
-        let mut command = Command::new(binary().unwrap());
+        let temporary = tempfile::tempdir().expect("a folder can be made");
+        let mut command = Command::new(binary().expect("the product is built"));
         command.arg("demo").args(arguments).env("TMPDIR", temporary.path()).env_remove("RUST_LOG");
         Demo { talk: Talk::start(&mut command), temporary }
     }
@@ -27,7 +27,7 @@ impl Demo {
     /// Waits for what is printed for a second terminal: the kubeconfig, and the commands.
     async fn commands(&mut self) -> (PathBuf, Vec<String>) {
         let export = self.talk.line("`export KUBECONFIG=`", |line| line.contains("export KUBECONFIG=")).await;
-        let kubeconfig = PathBuf::from(export.split_once('=').unwrap().1);
+        let kubeconfig = PathBuf::from(export.split_once('=').expect("it was just found").1);
         let mut commands = vec![];
         for _ in 0..3 {
             let line = self.talk.line("a kubectl command", |line| line.contains("kubectl")).await;
@@ -43,7 +43,7 @@ impl Demo {
     /// Waits for its end; it must have left nothing on the disk. Returns its exit code and what it said.
     async fn end(self) -> (Option<i32>, Heard) {
         let (status, heard) = self.talk.end().await;
-        let left: Vec<_> = fs::read_dir(self.temporary.path()).unwrap().collect();
+        let left: Vec<_> = fs::read_dir(self.temporary.path()).expect("the folder is there").collect();
         assert!(left.is_empty(), "{left:?}");
         (status.code(), heard)
     }

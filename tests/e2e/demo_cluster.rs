@@ -13,7 +13,7 @@ use kube::{Api, ResourceExt as _, api::ListParams};
 const NAMESPACE: &str = "machine-api-demo";
 
 fn demo(kubeconfig: &Path, arguments: &[&str]) -> Talk {
-    let mut command = Command::new(binary().unwrap());
+    let mut command = Command::new(binary().expect("the product is built"));
     command.args(["demo", "--profile=instant"]).arg("--kubeconfig").arg(kubeconfig);
     Talk::start(command.args(arguments).env_remove("RUST_LOG"))
 }

@@ -21,8 +21,10 @@ use crate::plane::User;
 use crate::status::Named;
 use crate::storage::Object;
 
-pub(crate) use check::check;
-pub(crate) use hooks::{Cache, Phase};
+pub(crate) use check::{check, check_conditions, check_rule, check_word};
+pub(crate) use hooks::{Cache, Conditions, Phase, all_hold, conditions};
+pub(crate) use review::request;
+pub(crate) use rules::Reach;
 pub(crate) use run::{Site, mutate, validate};
 
 /// Reaches webhooks.
@@ -108,7 +110,9 @@ impl Operation {
 }
 
 impl Attributes<'_> {
-    fn named(&self) -> Named<'_> {
-        Named { kind: self.resource[2], group: self.resource[0], name: self.name }
+    /// How the object is named in refusals.
+    pub(crate) fn named(&self) -> Named<'_> {
+        let name = if self.name.is_empty() { "Unknown" } else { self.name };
+        Named { kind: self.resource[2], group: self.resource[0], name }
     }
 }

@@ -1,4 +1,4 @@
-//! What webhooks are told about a request. Never here: which webhooks there are, and how they are called.
+//! What policies and webhooks are told about a request. Never here: which of them there are, and what they say.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use crate::admission::{self, Attributes, Cache, Phase, Site};
 use crate::kinds::Scale;
-use crate::negotiate;
 use crate::protobuf::Expected;
 use crate::query::Validation;
 use crate::status::ApiError;
 use crate::storage::{Key, Object};
 use crate::verbs::{Call, scale};
+use crate::{negotiate, policy};
 
 pub(crate) use crate::admission::Operation;
 
@@ -23,7 +23,8 @@ pub(crate) async fn mutate(
     new: Value,
 ) -> Result<(Value, Vec<String>), ApiError> {
     let name = name(call, operation, Some(&new));
-    let Some((site, home)) = site(call, Phase::Mutating, &name) else { return Ok((new, Vec::new())) };
+    let Some(site) = site(call, Phase::Mutating) else { return Ok((new, Vec::new())) };
+    let home = home(call, &name);
     let attributes = attributes(call, operation, &name, home.as_deref());
     let Some(scale) = scale(call) else {
         return admission::mutate(&site, &attributes, old, new).await;
@@ -36,7 +37,7 @@ pub(crate) async fn mutate(
     Ok((new, warnings))
 }
 
-/// Lets webhooks refuse a change. Returns their warnings.
+/// Lets policies and then webhooks refuse a change. Returns their warnings.
 pub(crate) async fn validate(
     call: &Call<'_>,
     operation: Operation,
@@ -44,13 +45,22 @@ pub(crate) async fn validate(
     new: Option<&Value>,
 ) -> Result<Vec<String>, ApiError> {
     let name = name(call, operation, new);
-    let Some((site, home)) = site(call, Phase::Validating, &name) else { return Ok(Vec::new()) };
+    let policies = policy::Cache::policies(&mut call.plane.lock());
+    let hooks = site(call, Phase::Validating);
+    if policies.is_empty() && hooks.is_none() {
+        return Ok(Vec::new());
+    }
+    let home = home(call, &name);
     let attributes = attributes(call, operation, &name, home.as_deref());
-    let Some(scale) = scale(call) else {
-        return admission::validate(&site, &attributes, old, new).await;
-    };
-    let [old, new] = [old, new].map(|object| object.map(|object| scale::scale(scale, object)));
-    admission::validate(&site, &attributes, old.as_ref(), new.as_ref()).await
+    let shown =
+        scale(call).map(|scale| [new, old].map(|object| object.map(|object| scale::scale(scale, object))));
+    let objects = shown.as_ref().map_or([new, old], |shown| shown.each_ref().map(Option::as_ref));
+    let mut warnings = policy::judge(&policies, &attributes, objects)?;
+    if let Some(site) = hooks {
+        let [new, old] = objects;
+        warnings.extend(admission::validate(&site, &attributes, old, new).await?);
+    }
+    Ok(warnings)
 }
 
 /// Where the numbers are, if the request is about the scale.
@@ -58,24 +68,28 @@ fn scale<'a>(call: &'a Call<'_>) -> Option<&'a Scale> {
     call.kind.scale.as_ref().filter(|_| subresource(call) == "scale")
 }
 
-/// The webhooks of a phase and the namespace of the request; `None` without webhooks, as there mostly are none.
-fn site<'a>(call: &'a Call<'_>, phase: Phase, name: &str) -> Option<(Site<'a>, Option<Arc<Object>>)> {
+/// The webhooks of a phase; `None` without webhooks, as there mostly are none.
+fn site<'a>(call: &'a Call<'_>, phase: Phase) -> Option<Site<'a>> {
     let mut state = call.plane.lock();
     let hooks = Cache::hooks(&mut state, phase);
     if hooks.is_empty() {
         return None;
     }
-    let namespaces = state.kinds.resource("", "v1", "namespaces");
-    let key = Key { namespace: String::new(), name: namespace(call, name).to_owned() };
-    let home = namespaces.and_then(|kind| state.storage.get(&kind.bucket, &key)).cloned();
     let has_schema = matches!(subresource(call), "" | "status");
-    let site = Site {
+    Some(Site {
         hooks,
         caller: state.caller.clone(),
         environment: state.environment.clone(),
         schema: has_schema.then_some(&*call.kind.schema),
-    };
-    Some((site, home))
+    })
+}
+
+/// The namespace of the request.
+fn home(call: &Call<'_>, name: &str) -> Option<Arc<Object>> {
+    let state = call.plane.lock();
+    let kind = state.kinds.resource("", "v1", "namespaces")?;
+    let key = Key { namespace: String::new(), name: namespace(call, name).to_owned() };
+    state.storage.get(&kind.bucket, &key).cloned()
 }
 
 fn attributes<'a>(
@@ -91,6 +105,7 @@ fn attributes<'a>(
         kind: match subresource(call) {
             "eviction" => ["policy", "v1", "Eviction"],
             "scale" => ["autoscaling", "v1", "Scale"],
+            "token" => ["authentication.k8s.io", "v1", "TokenRequest"],
             _ => [&kind.group, &kind.version, &kind.kind],
         },
         resource: [&kind.group, &kind.version, &kind.plural],

@@ -14,7 +14,7 @@ use crate::schema::Schema;
 
 pub(crate) use built_in::{SCALE, component, components};
 pub use built_in::{Served, served};
-pub(crate) use custom::{kinds_of_crd, warnings_of_crd};
+pub(crate) use custom::{Approval, approval, kinds_of_crd, warnings_of_crd};
 pub(crate) use select::Selected;
 
 /// Where objects are kept: one for each resource, whatever versions it is served in.
@@ -49,6 +49,8 @@ pub(crate) struct Kind {
     pub selectable: &'static [&'static str],
     pub bucket: Bucket,
     pub origin: Origin,
+    /// What whoever asks for it is warned of, because this version is to go.
+    pub deprecation: Option<String>,
 }
 
 /// What may be done with a resource.

@@ -20,6 +20,7 @@ mod options;
 mod patch;
 mod path;
 mod plane;
+mod policy;
 mod protobuf;
 mod query;
 mod schema;

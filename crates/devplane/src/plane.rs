@@ -185,15 +185,24 @@ impl Plane {
             content_type: text(header::CONTENT_TYPE),
             body,
         };
-        verbs::answer(call, method).await
+        let deprecation = call.kind.deprecation.clone();
+        let reply = match verbs::answer(call, method).await {
+            Ok(reply) => reply,
+            Err(error) => Reply::error(&error),
+        };
+        Ok(reply.warn(deprecation.into_iter().collect()))
     }
 
     /// Paths that are no resources: health, version, discovery, schemas.
     fn beside_resources(&self, method: &Method, path: &str, accept: &str) -> Result<Reply, ApiError> {
         if method != Method::GET && method != Method::HEAD {
-            let is_known =
-                path == "/version" || discovery::answer(&self.lock().kinds, path, accept).is_some();
-            return if is_known { Err(verbs::not_allowed()) } else { Ok(Reply::no_path()) };
+            let kinds = &self.lock().kinds;
+            let is_known = path == "/version" || discovery::answer(kinds, path, accept).is_some();
+            return match (is_known, is_served(kinds, path)) {
+                (true, _) => Err(verbs::not_allowed()),
+                (false, true) => Err(ApiError::no_path()),
+                (false, false) => Ok(Reply::no_path()),
+            };
         }
         if matches!(path, "/healthz" | "/livez" | "/readyz") {
             return Ok(Reply::text(200, "ok"));
@@ -206,17 +215,17 @@ impl Plane {
         match openapi::answer(documents, kinds, path) {
             Some(text) => Ok(Reply::bytes(text)),
             // A version that a group does not have is told apart from a group that is not there.
-            None if is_version(&state.kinds, path) => Err(ApiError::no_path()),
+            None if is_served(&state.kinds, path) => Err(ApiError::no_path()),
             None => Ok(Reply::no_path()),
         }
     }
 }
 
-/// Whether a path is that of a version of a group that is served.
-fn is_version(kinds: &Kinds, path: &str) -> bool {
+/// Whether a path is below a group that is served, where what is missing is told apart from a path of nobody's.
+fn is_served(kinds: &Kinds, path: &str) -> bool {
     match path.trim_start_matches('/').split('/').collect::<Vec<_>>()[..] {
-        ["api", _] => true,
-        ["apis", group, _] => kinds.all().any(|kind| kind.group == group),
+        ["api", _, ..] => true,
+        ["apis", group, _, ..] => kinds.all().any(|kind| kind.group == group && !kind.is_custom()),
         _ => false,
     }
 }

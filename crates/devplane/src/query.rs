@@ -157,7 +157,7 @@ fn is_true(value: &str) -> bool {
 
 fn dry_run(values: &[&str]) -> Result<bool, ApiError> {
     match values.iter().find(|value| **value != "All" && !value.is_empty()) {
-        Some(value) => Err(options_invalid("dryRun", value, "\"All\"")),
+        Some(value) => Err(unsupported("dryRun", format!("[{value:?}]"), "\"All\"")),
         None => Ok(values.contains(&"All")),
     }
 }
@@ -189,12 +189,11 @@ fn manager(value: &str) -> Result<String, ApiError> {
 }
 
 fn options_invalid(field: &str, value: &str, allowed: &str) -> ApiError {
-    let error = FieldError {
-        fault: Fault::Unsupported,
-        path: field.into(),
-        value: format!("{value:?}"),
-        detail: format!("supported values: {allowed}"),
-    };
-    let named = Named { kind: "PatchOptions", group: "meta.k8s.io", name: "" };
-    ApiError::invalid(named, &[error])
+    unsupported(field, format!("{value:?}"), allowed)
+}
+
+fn unsupported(path: &str, value: String, allowed: &str) -> ApiError {
+    let detail = format!("supported values: {allowed}");
+    let error = FieldError { fault: Fault::Unsupported, path: path.into(), value, detail };
+    ApiError::invalid(Named { kind: "PatchOptions", group: "meta.k8s.io", name: "" }, &[error])
 }

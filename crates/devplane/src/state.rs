@@ -16,6 +16,7 @@ use crate::loops::crds::mark_ending;
 use crate::openapi::Documents;
 use crate::options::Options;
 use crate::plane::User;
+use crate::policy;
 use crate::status::{ApiError, Named};
 use crate::storage::{Object, Storage};
 
@@ -43,6 +44,8 @@ pub(crate) struct State {
     pub documents: Documents,
     /// Webhooks as they were read last.
     pub webhooks: Cache,
+    /// Policies as they were read last.
+    pub policies: policy::Cache,
     /// Reaches webhooks, if anything does.
     pub caller: Option<Arc<dyn Caller>>,
 }
@@ -87,6 +90,7 @@ impl State {
             tokens: HashMap::new(),
             documents: Documents::default(),
             webhooks: Cache::default(),
+            policies: policy::Cache::default(),
             caller: None,
         }
     }
@@ -133,8 +137,14 @@ impl State {
         }
         let waits = grace_s > 0 || has_finalizers(&value);
         if !waits {
-            let gone = if options.dry_run { value } else { self.storage.remove(now, kind, value).value() };
-            return Ok(Deleted::Gone(gone));
+            if options.dry_run {
+                return Ok(Deleted::Gone(value));
+            }
+            if has_grace(kind) && (changed || marked) {
+                // What may be given a grace is told to end before it does, even if there is nothing to wait for.
+                self.storage.put(now, kind, value.clone());
+            }
+            return Ok(Deleted::Gone(self.storage.remove(now, kind, value).value()));
         }
         if !was_deleting
             && !is_crd(kind)
@@ -227,11 +237,16 @@ fn mark(value: &mut Value, now: Timestamp, grace_s: i64) -> bool {
     true
 }
 
+/// Whether objects of a kind are given time to end.
+fn has_grace(kind: &Kind) -> bool {
+    !kind.is_custom() && kind.group.is_empty() && kind.plural == "pods"
+}
+
 /// Seconds that an object is given. Only pods on a node are given any.
 fn grace(kind: &Kind, value: &Value, asked_s: Option<i64>) -> i64 {
     let has_node = value["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty());
     let has_ended = matches!(value["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
-    if kind.is_custom() || kind.plural != "pods" || !has_node || has_ended {
+    if !has_grace(kind) || !has_node || has_ended {
         return 0;
     }
     let usual = value["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(POD_GRACE_S);

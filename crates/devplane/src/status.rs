@@ -14,8 +14,10 @@ pub(crate) struct ApiError {
     pub reason: Cow<'static, str>,
     /// For people.
     pub message: String,
-    /// What `details` holds; empty is left out.
+    /// What `details` holds; empty is left out, unless `has_details`.
     pub details: Map<String, Value>,
+    /// Whether there are details although nothing is in them.
+    pub has_details: bool,
     /// `metadata.continue`: where a list that is too old may go on.
     pub r#continue: Option<String>,
 }
@@ -171,13 +173,15 @@ impl ApiError {
             reason: reason.into(),
             message: message.into(),
             details: Map::new(),
+            has_details: false,
             r#continue: None,
         }
     }
 
     /// There is no such path.
     pub(crate) fn no_path() -> Self {
-        ApiError::new(404, "NotFound", "the server could not find the requested resource")
+        let error = ApiError::new(404, "NotFound", "the server could not find the requested resource");
+        ApiError { has_details: true, ..error }
     }
 
     /// There is no such object.
@@ -234,7 +238,7 @@ impl ApiError {
         if let Some(token) = &self.r#continue {
             status["metadata"]["continue"] = token.as_str().into();
         }
-        if !self.details.is_empty() {
+        if self.has_details || !self.details.is_empty() {
             status["details"] = Value::Object(self.details.clone());
         }
         status

@@ -17,6 +17,7 @@ mod workloads;
 use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
+use crate::loops::crds::note_stored_version;
 use crate::metadata;
 use crate::state::State;
 use crate::status::{ApiError, FieldError, Named};
@@ -70,12 +71,16 @@ pub(crate) fn check_delete(kind: &Kind, object: &Object) -> Result<(), ApiError>
     Ok(())
 }
 
-/// Whether anything but metadata and status differs.
-pub(crate) fn is_other_spec(old: &Value, new: &Value) -> bool {
+/// Whether anything differs that is counted: all but metadata, and but the status where that is written apart.
+pub(crate) fn is_other_spec(kind: &Kind, old: &Value, new: &Value) -> bool {
     let parts = |value: &Value| {
         let object = value.as_object().cloned().unwrap_or_default();
-        let skip = ["metadata", "status", "apiVersion", "kind"];
-        object.into_iter().filter(|(key, _)| !skip.contains(&key.as_str())).collect::<Map<_, _>>()
+        let is_counted = |key: &str| match key {
+            "metadata" | "apiVersion" | "kind" => false,
+            "status" => kind.is_custom() && !kind.has_status,
+            _ => true,
+        };
+        object.into_iter().filter(|(key, _)| is_counted(key)).collect::<Map<_, _>>()
     };
     parts(old) != parts(new)
 }
@@ -158,14 +163,12 @@ pub(crate) fn prepare_create(kind: &Kind, state: &State, value: &mut Value) {
         }
         ("", "pods") => pods::prepare_create(value),
         ("", "services") => services::allocate(state, None, value),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            value["status"] = json!({ "acceptedNames": { "kind": "", "plural": "" } });
+            note_stored_version(value);
+        }
         ("policy", "poddisruptionbudgets") => {
             value["status"] = json!({ "currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0 });
-        }
-        ("apiextensions.k8s.io", "customresourcedefinitions") => {
-            let versions = value["spec"]["versions"].as_array().into_iter().flatten();
-            let stored = versions.filter(|version| version["storage"] == true);
-            let stored: Vec<Value> = stored.map(|version| version["name"].clone()).collect();
-            value["status"]["storedVersions"] = stored.into();
         }
         _ => {}
     }
@@ -185,8 +188,13 @@ fn drop_nulls(value: &mut Value) {
 
 /// What the server itself adds to the next state of an object.
 pub(crate) fn prepare_update(kind: &Kind, subresource: &str, state: &State, old: &Value, value: &mut Value) {
-    if name(kind) == ("", "services") && subresource.is_empty() {
-        services::allocate(state, Some(old), value);
+    if !subresource.is_empty() {
+        return;
+    }
+    match name(kind) {
+        ("", "services") => services::allocate(state, Some(old), value),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => note_stored_version(value),
+        _ => {}
     }
 }
 

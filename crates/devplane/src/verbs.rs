@@ -58,7 +58,7 @@ pub(crate) struct Reply {
 /// What an answer holds.
 pub(crate) enum Content {
     Text(Bytes),
-    Watch(watch::Watch),
+    Watch(Box<watch::Watch>),
 }
 
 impl Reply {
@@ -119,7 +119,7 @@ pub(crate) async fn answer(call: Call<'_>, method: &Method) -> Result<Reply, Api
         Some(other) => {
             return match review::subresource(&call, method, other).await {
                 Some(reply) => reply,
-                None => Ok(Reply::no_path()),
+                None => Err(ApiError::no_path()),
             };
         }
     }

@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::hooks::VARIABLES;
-use crate::schema::Condition;
 use crate::schema::names::qualified;
+use crate::schema::{Expression, Scope, Wanted};
 use crate::status::{Fault, FieldError};
 
 /// Longest that a webhook may be waited for. Source: the API of Kubernetes.
 const TIMEOUT_S: i64 = 30;
+
+/// Most conditions that a webhook or a policy may have. Source: the API of Kubernetes.
+const CONDITIONS: usize = 64;
 
 /// Fields that are one of some words.
 const POLICIES: [(&str, &[&str]); 3] = [
@@ -80,7 +82,7 @@ fn check_webhook(webhook: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Refuses a text that is none of those allowed.
-fn check_word(value: &Value, path: &str, allowed: &[&str], errors: &mut Vec<FieldError>) {
+pub(crate) fn check_word(value: &Value, path: &str, allowed: &[&str], errors: &mut Vec<FieldError>) {
     if value.as_str().is_some_and(|text| !allowed.contains(&text)) {
         let allowed: Vec<String> = allowed.iter().map(|word| format!("{word:?}")).collect();
         let detail = format!("supported values: {}", allowed.join(", "));
@@ -88,7 +90,7 @@ fn check_word(value: &Value, path: &str, allowed: &[&str], errors: &mut Vec<Fiel
     }
 }
 
-fn check_rule(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(crate) fn check_rule(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (at, operation) in rule["operations"].as_array().into_iter().flatten().enumerate() {
         let allowed = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
         check_word(operation, &format!("{path}.operations[{at}]"), &allowed, errors);
@@ -174,15 +176,24 @@ fn check_client(client: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn check_conditions(webhook: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// Checks the conditions of a webhook or a policy.
+pub(crate) fn check_conditions(value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let path = format!("{path}.matchConditions");
+    let list = value["matchConditions"].as_array().map_or(&[][..], Vec::as_slice);
+    if list.len() > CONDITIONS {
+        let (fault, value) = (Fault::TooMany, list.len().to_string());
+        let detail = format!("must have at most {CONDITIONS} items");
+        errors.push(FieldError { fault, path, value, detail });
+        return;
+    }
     let mut names = BTreeSet::new();
-    for (at, condition) in webhook["matchConditions"].as_array().into_iter().flatten().enumerate() {
-        let path = format!("{path}.matchConditions[{at}]");
+    for (at, condition) in list.iter().enumerate() {
+        let path = format!("{path}[{at}]");
         let name = condition["name"].as_str().unwrap_or_default();
         let text = condition["expression"].as_str().unwrap_or_default().trim();
         if text.is_empty() {
             errors.push(FieldError::required(format!("{path}.expression"), ""));
-        } else if let Err(why) = Condition::parse(text, &VARIABLES) {
+        } else if let Err(why) = Expression::parse(text, &Scope::of_requests(), Wanted::Bool) {
             errors.push(FieldError::invalid(format!("{path}.expression"), &text.into(), why));
         }
         if name.is_empty() {

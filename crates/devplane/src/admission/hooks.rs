@@ -5,19 +5,15 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::rules::Rule;
+use super::rules::Reach;
 use super::{Attributes, ServiceReference};
-use crate::schema::Condition;
-use crate::selector::Labels;
+use crate::schema::{Expression, Inputs, Scene, Scope, Wanted};
 use crate::state::State;
 
 /// Group of the configurations themselves, which no webhook is asked about: it could never be corrected.
 const GROUP: &str = "admissionregistration.k8s.io";
-
-/// What conditions may name.
-pub(super) const VARIABLES: [&str; 4] = ["object", "oldObject", "request", "namespaceObject"];
 
 /// When a webhook is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +36,8 @@ pub(crate) struct Hook {
     pub(super) is_dry: bool,
     /// Whether it wants to be asked again when later webhooks changed the object.
     pub(super) reinvokes: bool,
-    rules: Vec<Rule>,
-    namespaces: Option<Labels>,
-    objects: Option<Labels>,
-    /// Conditions that make no sense are refused when they are written; should one be here, it fails.
-    conditions: Vec<Result<Condition, String>>,
+    reach: Reach,
+    conditions: Conditions,
 }
 
 /// Webhooks as of some revisions of their configurations.
@@ -95,10 +88,6 @@ impl Hook {
             Some("v1beta1") => Some("v1beta1"),
             Some(_) | None => None,
         });
-        let conditions = list("matchConditions").map(|condition| {
-            let text = condition["expression"].as_str().unwrap_or_default();
-            Condition::parse(text.trim(), &VARIABLES)
-        });
         Hook {
             name: webhook["name"].as_str().unwrap_or_default().to_owned(),
             url: format!("{url}?timeout={timeout_s}s"),
@@ -109,45 +98,19 @@ impl Hook {
             ignores_failure: webhook["failurePolicy"] == "Ignore",
             is_dry: matches!(webhook["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")),
             reinvokes: phase == Phase::Mutating && webhook["reinvocationPolicy"] == "IfNeeded",
-            rules: list("rules").map(Rule::parse).collect(),
-            namespaces: selector(&webhook["namespaceSelector"]),
-            objects: selector(&webhook["objectSelector"]),
-            conditions: conditions.collect(),
+            reach: Reach::of_webhook(webhook),
+            conditions: conditions(webhook),
         }
     }
 
     /// Whether a write concerns this webhook, but for its conditions.
     pub(super) fn concerns(&self, attributes: &Attributes<'_>, objects: [Option<&Value>; 2]) -> bool {
-        if attributes.resource[0] == GROUP || !self.rules.iter().any(|rule| rule.matches(attributes)) {
-            return false;
-        }
-        let is_home = |labels: &Labels| match (attributes.resource, objects) {
-            // A namespace that is written decides by the labels that it is given.
-            (["", _, "namespaces"], [Some(new), _]) if attributes.subresource.is_empty() => {
-                labels.matches(&labels_of(new))
-            }
-            _ if attributes.namespace.is_empty() => true,
-            _ => labels.matches(attributes.home.map_or(&[], |home| &home.labels)),
-        };
-        let is_one = |labels: &Labels| {
-            labels.is_empty() || objects.iter().flatten().any(|object| labels.matches(&labels_of(object)))
-        };
-        self.namespaces.as_ref().is_some_and(is_home) && self.objects.as_ref().is_some_and(is_one)
+        attributes.resource[0] != GROUP && self.reach.covers(attributes, objects)
     }
 
     /// Whether all conditions hold, or why that cannot be said of one while none is false.
-    pub(super) fn is_wanted(&self, variables: &[(&str, &Value)]) -> Result<bool, String> {
-        let mut failure = None;
-        for condition in &self.conditions {
-            let holds =
-                condition.as_ref().map_err(Clone::clone).and_then(|condition| condition.holds(variables));
-            match holds {
-                Ok(true) => {}
-                Ok(false) => return Ok(false),
-                Err(why) => failure = failure.or(Some(why)),
-            }
-        }
-        failure.map_or(Ok(true), Err)
+    pub(super) fn is_wanted(&self, inputs: &Inputs<'_>) -> Result<bool, String> {
+        all_hold(&self.conditions, &Scene::new(inputs, []))
     }
 
     pub(super) fn has_conditions(&self) -> bool {
@@ -155,15 +118,27 @@ impl Hook {
     }
 }
 
-fn selector(value: &Value) -> Option<Labels> {
-    Labels::of_object(if value.is_null() { &EVERYTHING } else { value })
+/// Conditions as they are kept. Those that make no sense are refused when they are written; should one be here, it fails.
+pub(crate) type Conditions = Vec<Result<Expression, String>>;
+
+/// The conditions of a webhook or a policy.
+pub(crate) fn conditions(value: &Value) -> Conditions {
+    let list = value["matchConditions"].as_array().into_iter().flatten();
+    let texts = list.map(|condition| condition["expression"].as_str().unwrap_or_default());
+    texts.map(|text| Expression::parse(text.trim(), &Scope::of_requests(), Wanted::Bool)).collect()
 }
 
-static EVERYTHING: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| json!({}));
-
-fn labels_of(object: &Value) -> Vec<(String, String)> {
-    let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
-    labels.map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned())).collect()
+/// Whether all conditions hold, or why that cannot be said of one while none is false.
+pub(crate) fn all_hold(conditions: &[Result<Expression, String>], scene: &Scene<'_>) -> Result<bool, String> {
+    let mut failure = None;
+    for condition in conditions {
+        match condition.as_ref().map_err(Clone::clone).and_then(|condition| scene.holds(condition)) {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(why) => failure = failure.or(Some(why)),
+        }
+    }
+    failure.map_or(Ok(true), Err)
 }
 
 /// The address without its query, and the service.

@@ -3,7 +3,6 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use json_patch::Patch;
 use serde_json::{Map, Value, json};
 
 use super::hooks::{Hook, Phase};
@@ -15,7 +14,8 @@ const GROUP: &str = "admission.k8s.io";
 /// What a webhook that lets a write through has to say.
 #[derive(Debug, Default)]
 pub(super) struct Review {
-    pub patch: Option<Patch>,
+    /// A JSON patch.
+    pub patch: Option<Vec<u8>>,
     pub warnings: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum Failure {
 }
 
 /// The request as conditions and webhooks see it, without what is in the objects.
-pub(super) fn request(attributes: &Attributes<'_>) -> Map<String, Value> {
+pub(crate) fn request(attributes: &Attributes<'_>) -> Map<String, Value> {
     let Attributes {
         operation,
         kind,
@@ -131,9 +131,14 @@ pub(super) fn understand(
     Ok(Review { patch, warnings })
 }
 
-fn read_patch(text: &str) -> Result<Patch, String> {
+fn read_patch(text: &str) -> Result<Vec<u8>, String> {
     let bytes = STANDARD.decode(text).map_err(|error| error.to_string())?;
-    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
+    match serde_json::from_slice(&bytes) {
+        Ok(Value::Array(_)) => Ok(bytes),
+        Ok(_) => Err("it is not a list".to_owned()),
+        Err(error) if error.is_eof() => Err("unexpected end of JSON input".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn decode(hook: &Hook, answer: &WebhookAnswer) -> Result<Value, String> {

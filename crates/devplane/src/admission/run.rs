@@ -10,7 +10,8 @@ use super::hooks::{Hook, Phase};
 use super::review::{Failure, Review, body, request, understand};
 use super::{Attributes, Caller, WebhookCall};
 use crate::environment::{Environment, uid};
-use crate::schema::Schema;
+use crate::patch;
+use crate::schema::{Inputs, Schema};
 use crate::status::ApiError;
 
 /// What webhooks are asked with.
@@ -105,24 +106,13 @@ async fn ask(
     }
 }
 
-fn wanted(hook: &Hook, attributes: &Attributes<'_>, [new, old]: Objects<'_>) -> Result<bool, String> {
+fn wanted(hook: &Hook, attributes: &Attributes<'_>, objects: Objects<'_>) -> Result<bool, String> {
     if !hook.has_conditions() {
         return Ok(true);
     }
     let home = attributes.home.map(|home| home.value()).unwrap_or_default();
-    let mut request = request(attributes);
-    // Conditions find texts that are not sent to be empty.
-    for field in ["subResource", "requestSubResource", "name", "namespace"] {
-        request.entry(field).or_insert_with(|| "".into());
-    }
-    let request = Value::Object(request);
-    let variables = [
-        ("object", new.unwrap_or(&Value::Null)),
-        ("oldObject", old.unwrap_or(&Value::Null)),
-        ("request", &request),
-        ("namespaceObject", &home),
-    ];
-    hook.is_wanted(&variables)
+    let request = Value::Object(request(attributes));
+    hook.is_wanted(&Inputs::new(objects, &request, &home))
 }
 
 async fn call(
@@ -148,9 +138,9 @@ async fn call(
 }
 
 /// Applies a patch. Says whether that changed anything.
-fn apply(site: &Site<'_>, patch: &json_patch::Patch, object: &mut Value) -> Result<bool, ApiError> {
+fn apply(site: &Site<'_>, patch: &[u8], object: &mut Value) -> Result<bool, ApiError> {
     let before = object.clone();
-    json_patch::patch(object, patch).map_err(|error| internal(&error.to_string()))?;
+    patch::json(object, patch).map_err(|error| internal(&error.message))?;
     if let Some(schema) = site.schema {
         // What is decoded from a patch is what a client could have sent.
         schema.prune(object);

@@ -52,7 +52,7 @@ fn answer(path: &str, review: &Value) -> Result<WebhookAnswer, String> {
             let count = request["object"]["data"]["count"].as_i64().unwrap_or_default() + 1;
             patch(json!([{"op": "add", "path": "/data/count", "value": count}]))
         }
-        "badop" => patch(json!([{"op": "replace", "path": "/nope", "value": 1}])),
+        "badop" => patch(json!([{"op": "replace", "path": "/nope/x", "value": 1}])),
         "badpatch" => json!({"patchType": "JSONPatch", "patch": STANDARD.encode("{")}),
         "notype" => json!({"patch": "W10="}),
         "baduid" => json!({"uid": "x"}),
@@ -261,8 +261,9 @@ fn a_webhook_that_fails_lets_a_write_through_only_if_its_policy_says_so() {
             "{prefix} invalid webhook response: webhook returned response.patch but not response.patchType"
         )
     );
-    assert!(
-        outcome(Phase::Mutating, "badpatch", &json!({})).starts_with(&format!("{prefix} undecodable patch"))
+    assert_eq!(
+        outcome(Phase::Mutating, "badpatch", &json!({})),
+        format!("{prefix} undecodable patch in webhook response: unexpected end of JSON input")
     );
     // A patch that cannot be applied is nobody's failure to be reached.
     let error = outcome(Phase::Mutating, "badop", &json!({"failurePolicy": "Ignore"}));

@@ -29,6 +29,7 @@ fn custom(name: &str, versions: &[&str]) -> (String, Vec<Arc<Kind>>) {
         columns: Vec::<Column>::new(),
         selectable: &[],
         bucket: name.into(),
+        deprecation: None,
         origin: Origin::Custom(name.into()),
     };
     (name.into(), versions.iter().map(kind).map(Arc::new).collect())

@@ -118,6 +118,7 @@ impl Row {
             selectable: self.selectable,
             bucket: self.bucket(),
             origin: Origin::BuiltIn,
+            deprecation: None,
             kind,
             group,
         }

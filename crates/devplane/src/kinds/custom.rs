@@ -54,6 +54,13 @@ impl<'a> Definition<'a> {
         }
     }
 
+    fn deprecation(&self, version: &Value) -> Option<String> {
+        let name = version["name"].as_str().unwrap_or_default();
+        let usual = || format!("{}/{name} {} is deprecated", self.group, self.kind);
+        let given = version["deprecationWarning"].as_str().map(str::to_owned);
+        (version["deprecated"] == true).then(|| given.unwrap_or_else(usual))
+    }
+
     fn kind(&self, version: &Value, schema: &Arc<Schema>) -> Arc<Kind> {
         let names = &self.crd["spec"]["names"];
         let name = |key: &str| names[key].as_str().filter(|name| !name.is_empty()).map(str::to_owned);
@@ -81,6 +88,7 @@ impl<'a> Definition<'a> {
             selectable: &[],
             bucket: format!("{group}/{plural}").into(),
             origin: Origin::Custom(self.crd["metadata"]["name"].as_str().unwrap_or_default().to_owned()),
+            deprecation: self.deprecation(version),
         })
     }
 }
@@ -107,4 +115,39 @@ fn columns(columns: &Value) -> Vec<Column> {
         }
     };
     columns.as_array().into_iter().flatten().map(column).collect()
+}
+
+/// What names the approval of a CRD in a group of the Kubernetes project.
+const APPROVAL: &str = "api-approved.kubernetes.io";
+
+/// Whether the Kubernetes project approved a CRD in one of its groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Approval<'a> {
+    /// Where.
+    Given(&'a str),
+    /// It did not, and that is said.
+    Waived(&'a str),
+    Missing,
+    /// The annotation is neither an address nor a waiver.
+    Unclear(&'a str),
+}
+
+/// The approval of a CRD; `None` where none is needed.
+pub(crate) fn approval(crd: &Value) -> Option<Approval<'_>> {
+    let group = crd["spec"]["group"].as_str().unwrap_or_default();
+    let is_below =
+        |end: &str| group.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    if !is_below("k8s.io") && !is_below("kubernetes.io") {
+        return None;
+    }
+    let text = crd["metadata"]["annotations"][APPROVAL].as_str().unwrap_or_default();
+    let has_host = text
+        .split_once("://")
+        .is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty() && !rest.starts_with('/'));
+    Some(match text {
+        "" => Approval::Missing,
+        text if text.starts_with("unapproved") => Approval::Waived(text),
+        text if has_host => Approval::Given(text),
+        text => Approval::Unclear(text),
+    })
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::environment::seconds;
-use crate::kinds::{Bucket, Kind, Origin, kinds_of_crd};
+use crate::kinds::{Approval, Bucket, Kind, Origin, approval, kinds_of_crd};
 use crate::state::{DeleteOptions, State, finalizers, set_finalizers};
 use crate::storage::{Change, Key, Object};
 
@@ -109,6 +109,7 @@ impl Crds {
         let before = crd["status"].clone();
         let time = seconds(world.now);
         let was_accepted = is_true(&crd, "NamesAccepted");
+        approve(&mut crd, &time);
         self.accept_names(name, &mut crd, &time);
         establish(&mut crd, was_accepted, &time);
         note_stored_version(&mut crd);
@@ -270,6 +271,18 @@ fn choose(
     (Value::Object(names), conflict)
 }
 
+/// Sets the condition that says whether a CRD in a group of the Kubernetes project is approved.
+fn approve(crd: &mut Value, time: &str) {
+    let (status, reason, message) = match approval(crd) {
+        Some(Approval::Given(at)) => ("True", "ApprovedAnnotation", format!("approved in {at}")),
+        Some(Approval::Waived(text)) => ("False", "UnapprovedAnnotation", format!("not approved: {text:?}")),
+        // They are refused when they are written.
+        Some(Approval::Missing | Approval::Unclear(_)) | None => return,
+    };
+    let kind = "KubernetesAPIApprovalPolicyConformant";
+    set_condition(crd, Condition { kind, status, reason, message: &message }, time);
+}
+
 /// Sets the condition `Established`. Once it is True it stays so.
 fn establish(crd: &mut Value, was_accepted: bool, time: &str) {
     let is_accepted = is_true(crd, "NamesAccepted");
@@ -286,7 +299,7 @@ fn establish(crd: &mut Value, was_accepted: bool, time: &str) {
 }
 
 /// Remembers in which versions objects may have been stored.
-fn note_stored_version(crd: &mut Value) {
+pub(crate) fn note_stored_version(crd: &mut Value) {
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
     let Some(name) =
         versions.into_iter().find(|version| version["storage"] == true).map(|v| v["name"].clone())

@@ -88,6 +88,7 @@ pub(crate) fn kind(group: &str, version: &str, plural: &str, kind: &str, origin:
         columns: Vec::new(),
         selectable: &[],
         bucket: format!("{group}/{name}").into(),
+        deprecation: None,
         origin,
     })
 }

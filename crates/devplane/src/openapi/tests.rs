@@ -46,6 +46,7 @@ fn widgets() -> Kind {
         selectable: &[],
         bucket: "widgets.example.org".into(),
         origin: Origin::Custom("widgets.example.org".into()),
+        deprecation: None,
     }
 }
 

@@ -1,3 +1,5 @@
+//! Bodies that clients have sent, and bodies that nobody should send. Never here: what follows from them.
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;

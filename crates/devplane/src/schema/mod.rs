@@ -30,7 +30,7 @@ use serde_json::Value;
 use crate::status::FieldError;
 
 pub(crate) use components::Components;
-pub(crate) use rules::{Complaints, Condition};
+pub(crate) use rules::{Complaints, Expression, Inputs, Scene, Scope, Wanted, is_identifier};
 
 /// The schema of a value. Children are shared: a type that is used in many places is there once.
 ///

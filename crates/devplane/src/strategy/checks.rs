@@ -3,11 +3,11 @@
 
 use serde_json::Value;
 
-use super::{data, events, name, nodes, pods, roles, services, workloads};
-use crate::admission;
+use super::{data, events, immutable, name, nodes, pods, roles, services, workloads};
 use crate::kinds::{Kind, kinds_of_crd, warnings_of_crd};
 use crate::metadata;
 use crate::status::FieldError;
+use crate::{admission, policy};
 
 /// What is wrong with an object of a built-in kind.
 pub(crate) fn check(kind: &Kind, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
@@ -27,11 +27,13 @@ pub(crate) fn check(kind: &Kind, old: Option<&Value>, new: &Value) -> Vec<FieldE
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
             roles::binding(kind, old, new)
         }
-        ("apiextensions.k8s.io", _) => kinds_of_crd(new).err().unwrap_or_default(),
+        ("apiextensions.k8s.io", _) => crd(old, new),
         (
             "admissionregistration.k8s.io",
             "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
         ) => admission::check(new),
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => policy::check(new),
+        ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => policy::check_binding(new),
         _ => Vec::new(),
     }
 }
@@ -52,4 +54,18 @@ fn namespace(new: &Value) -> Vec<FieldError> {
         FieldError::invalid("spec.finalizers", finalizer, detail)
     };
     plain.map(complain).collect()
+}
+
+fn crd(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
+    let mut errors = kinds_of_crd(new).err().unwrap_or_default();
+    let is_established = |crd: &&Value| {
+        let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.into_iter().any(|one| one["type"] == "Established" && one["status"] == "True")
+    };
+    if let Some(old) = old.filter(is_established) {
+        let fixed = [("spec.scope", "/spec/scope"), ("spec.names.kind", "/spec/names/kind")];
+        let changed = fixed.into_iter().filter(|(_, at)| old.pointer(at) != new.pointer(at));
+        errors.extend(changed.map(|(path, at)| immutable(path, new.pointer(at).unwrap_or(&Value::Null))));
+    }
+    errors
 }

@@ -19,14 +19,9 @@ pub(super) fn fill(kind: &Kind, value: &mut Value) {
         ("", "services") => services::fill(&mut value["spec"]),
         ("apps", plural) => workload(plural, &mut value["spec"]),
         ("apiextensions.k8s.io", "customresourcedefinitions") => crd(&mut value["spec"]),
-        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => {
-            policy(&mut value["spec"]);
-        }
-        ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => {
-            value.get_mut("spec").and_then(|spec| spec.get_mut("matchResources")).map(matching);
-        }
         ("admissionregistration.k8s.io", plural) => {
             each(&mut value["webhooks"], |webhook| self::webhook(plural, webhook));
+            policy(plural, &mut value["spec"]);
         }
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => binding(value),
         ("scheduling.k8s.io", "priorityclasses") => {
@@ -167,24 +162,23 @@ fn webhook(plural: &str, webhook: &mut Value) {
     }
 }
 
-fn policy(spec: &mut Value) {
-    if !spec.is_object() {
-        return;
-    }
-    missing(spec, "failurePolicy", "Fail");
-    matching(&mut spec["matchConstraints"]);
-}
-
-/// What a policy is about.
-fn matching(resources: &mut Value) {
-    if !resources.is_object() {
-        return;
-    }
-    missing(resources, "matchPolicy", "Equivalent");
-    missing(resources, "namespaceSelector", json!({}));
-    missing(resources, "objectSelector", json!({}));
-    for rules in ["resourceRules", "excludeResourceRules"] {
-        each(&mut resources[rules], |rule| missing(rule, "scope", "*"));
+/// Policies and their bindings.
+fn policy(plural: &str, spec: &mut Value) {
+    let resources = match plural {
+        "validatingadmissionpolicies" => {
+            missing(spec, "failurePolicy", "Fail");
+            &mut spec["matchConstraints"]
+        }
+        "validatingadmissionpolicybindings" => &mut spec["matchResources"],
+        _ => return,
+    };
+    if resources.is_object() {
+        missing(resources, "matchPolicy", "Equivalent");
+        missing(resources, "namespaceSelector", json!({}));
+        missing(resources, "objectSelector", json!({}));
+        for rules in ["resourceRules", "excludeResourceRules"] {
+            each(&mut resources[rules], |rule| missing(rule, "scope", "*"));
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::cells::{entries, event, name, node, phase, pod, service, template};
+use super::cells::{entries, event, name, node, param, phase, pod, service, template};
 use super::{age, heading, items, name_heading, number, pods, selector, text};
 
 /// The columns of a kind, and what is in them.
@@ -177,6 +177,38 @@ const LAYOUTS: &[(&str, Layout)] = &[
         },
     ),
     (
+        "validatingadmissionpolicies.admissionregistration.k8s.io",
+        Layout {
+            columns: &[
+                Name,
+                Integer("Validations", "What has to be true."),
+                Text("ParamKind", "What its parameters are."),
+                AGE,
+            ],
+            cells: |object, now| {
+                let validations = object["spec"]["validations"].as_array().map_or(0, Vec::len);
+                vec![name(object), validations.into(), "<unset>".into(), age::of(object, now)]
+            },
+            ..PLAIN
+        },
+    ),
+    (
+        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+        Layout {
+            columns: &[Name, Text("PolicyName", "The policy."), Text("ParamRef", "Its parameters."), AGE],
+            cells: |object, now| {
+                let policy = text(object, &["spec", "policyName"]);
+                vec![
+                    name(object),
+                    policy.into(),
+                    param(&object["spec"]["paramRef"]).into(),
+                    age::of(object, now),
+                ]
+            },
+            ..PLAIN
+        },
+    ),
+    (
         "leases.coordination.k8s.io",
         Layout {
             columns: &[Name, Text("Holder", "Who holds it."), AGE],
@@ -336,9 +368,9 @@ const BINDING: Layout = Layout {
         let role = format!("{}/{}", text(object, &["roleRef", "kind"]), text(object, &["roleRef", "name"]));
         let subjects = |kind: &str| {
             let subjects = items(object, &["subjects"]).iter().filter(|subject| subject["kind"] == kind);
-            let names = subjects.map(|subject| match text(subject, &["namespace"]) {
-                "" => text(subject, &["name"]).to_owned(),
-                namespace => format!("{namespace}/{}", text(subject, &["name"])),
+            let names = subjects.map(|subject| match (kind, text(subject, &["name"])) {
+                ("ServiceAccount", name) => format!("{}/{name}", text(subject, &["namespace"])),
+                (_, name) => name.to_owned(),
             });
             names.collect::<Vec<_>>().join(", ").into()
         };

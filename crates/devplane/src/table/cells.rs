@@ -144,6 +144,15 @@ pub(super) fn event(event: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// The parameters that a binding of a policy names.
+pub(super) fn param(reference: &Value) -> String {
+    let part = |name: &str| reference[name].as_str().filter(|text| !text.is_empty());
+    match part("name") {
+        Some(name) => format!("{}/{name}", part("namespace").unwrap_or("*")),
+        None => "<unset>".into(),
+    }
+}
+
 /// Containers, images and selector of what makes pods.
 pub(super) fn template(object: &Value) -> Vec<Value> {
     let containers = items(object, &["spec", "template", "spec", "containers"]);

@@ -37,6 +37,13 @@ pub(super) fn check_type(call: &Call<'_>, value: &mut Value) -> Result<(), ApiEr
         if version.is_empty() {
             return Err(ApiError::bad_request("Object 'apiVersion' is missing in the body of the request"));
         }
+        if given != kind.kind && kind.is_custom() {
+            let detail = format!("must be {}", kind.kind);
+            let error = FieldError::invalid("kind", &given.as_str().into(), detail);
+            let name = value["metadata"]["name"].as_str().unwrap_or_default();
+            let named = Named { kind: &given, group: &kind.group, name };
+            return Err(ApiError::invalid(named, &[error]));
+        }
         if given != kind.kind {
             let message = format!(
                 "{given} in version \"{version}\" cannot be handled as a {}: the kind of the object does not match the path",

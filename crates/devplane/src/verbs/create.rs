@@ -116,7 +116,7 @@ fn check_namespace(call: &Call<'_>, value: &mut Value) -> Result<(), ApiError> {
     }
     let wanted = match &call.target.namespace {
         Some(namespace) => namespace.clone(),
-        None => return Err(ApiError::bad_request("an empty namespace may not be set during creation")),
+        None => return Err(super::not_allowed()),
     };
     let metadata = metadata::object(value);
     let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();

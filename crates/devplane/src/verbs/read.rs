@@ -6,9 +6,12 @@ use serde_json::{Value, json};
 
 use super::{Call, Reply, shown, shown_value};
 use crate::negotiate::Form;
-use crate::status::ApiError;
+use crate::status::{ApiError, Fault, FieldError, Named};
 use crate::storage::{Key, Object, Page};
 use crate::table;
+
+/// How refusals of options of a list begin.
+pub(super) const LIST_OPTIONS: Named<'static> = Named { kind: "ListOptions", group: "meta.k8s.io", name: "" };
 
 /// What tells where a list goes on.
 struct Token {
@@ -28,6 +31,10 @@ pub(super) fn get(call: &Call<'_>) -> Result<Reply, ApiError> {
 /// GET of a collection.
 pub(super) fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let query = &call.query;
+    if query.send_initial_events.is_some() {
+        let error = FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
+        return Err(ApiError::invalid(LIST_OPTIONS, &[error]));
+    }
     let token = if query.r#continue.is_empty() { None } else { Some(read_token(&query.r#continue)?) };
     let (page, revision, now) = {
         let state = call.plane.lock();
@@ -104,11 +111,19 @@ fn wanted_revision(revision: &str, matching: &str, current: u64) -> Result<u64, 
         "" | "NotOlderThan" => {}
         "Exact" if number == 0 => {
             return Err(forbidden_match(
-                "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
             ));
         }
         "Exact" => {}
-        _ => return Err(ApiError::bad_request(format!("unknown resourceVersionMatch value: {matching}"))),
+        _ => {
+            let error = FieldError {
+                fault: Fault::Unsupported,
+                path: "resourceVersionMatch".into(),
+                value: format!("{matching:?}"),
+                detail: "supported values: \"Exact\", \"NotOlderThan\", \"\"".into(),
+            };
+            return Err(ApiError::invalid(LIST_OPTIONS, &[error]));
+        }
     }
     if number > current {
         return Err(too_large(number, current));
@@ -117,9 +132,7 @@ fn wanted_revision(revision: &str, matching: &str, current: u64) -> Result<u64, 
 }
 
 fn forbidden_match(why: &str) -> ApiError {
-    let error = crate::status::FieldError::forbidden("resourceVersionMatch", why);
-    let named = crate::status::Named { kind: "ListOptions", group: "meta.k8s.io", name: "" };
-    ApiError::invalid(named, &[error])
+    ApiError::invalid(LIST_OPTIONS, &[FieldError::forbidden("resourceVersionMatch", why)])
 }
 
 /// A revision as a number.
@@ -128,7 +141,7 @@ pub(super) fn parse_revision(text: &str) -> Result<u64, ApiError> {
 }
 
 fn too_large(wanted: u64, current: u64) -> ApiError {
-    let message = format!("Too large resource version: {wanted}, current: {current}");
+    let message = format!("Timeout: Too large resource version: {wanted}, current: {current}");
     let mut error = ApiError::new(504, "Timeout", message);
     let cause = json!([{ "reason": "ResourceVersionTooLarge", "message": "Too large resource version" }]);
     error.details.insert("causes".into(), cause);

@@ -128,7 +128,7 @@ pub(super) async fn subresource(
     match (&*call.kind.plural, name) {
         ("pods", "binding") if method == Method::POST => Some(bind(call)),
         ("pods", "eviction") if method == Method::POST => Some(evict(call).await),
-        ("serviceaccounts", "token") if method == Method::POST => Some(token(call)),
+        ("serviceaccounts", "token") if method == Method::POST => Some(token(call).await),
         ("namespaces", "finalize") if method == Method::PUT => Some(super::update::replace(call).await),
         ("pods", "binding" | "eviction") | ("serviceaccounts", "token") | ("namespaces", "finalize") => {
             Some(Err(super::not_allowed()))
@@ -137,10 +137,26 @@ pub(super) async fn subresource(
     }
 }
 
-/// Issues a token for a ServiceAccount.
-fn token(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let mut request = crate::negotiate::body(call.content_type, call.body, Expected::TOKEN_REQUEST)?;
+/// Reads the body of a request to a subresource. What it does not say of its kind is filled in.
+fn read(call: &Call<'_>, expected: Expected<'_>) -> Result<Value, ApiError> {
+    let mut body = crate::negotiate::body(call.content_type, call.body, expected)?;
+    if !body.is_object() {
+        return Err(ApiError::bad_request("the body of the request is not a JSON object"));
+    }
+    for (field, value) in [("kind", expected.kind), ("apiVersion", expected.api_version)] {
+        if body[field].is_null() {
+            body[field] = value.into();
+        }
+    }
+    Ok(body)
+}
+
+/// Issues a token for a ServiceAccount, if policies and webhooks allow it.
+async fn token(call: &Call<'_>) -> Result<Reply, ApiError> {
+    let request = read(call, Expected::TOKEN_REQUEST)?;
     let account = call.find()?;
+    let (mut request, mut warnings) = admit::mutate(call, Operation::Create, None, request).await?;
+    warnings.extend(admit::validate(call, Operation::Create, None, Some(&request)).await?);
     let valid_s = request["spec"]["expirationSeconds"].as_i64().unwrap_or(TOKEN_S);
     check_token(&request, &account.key.name, valid_s)?;
     let now = call.plane.lock().environment.now();
@@ -156,15 +172,16 @@ fn token(call: &Call<'_>) -> Result<Reply, ApiError> {
         ],
     };
     let token = call.plane.issue(user, Some(expires));
-    request["kind"] = "TokenRequest".into();
-    request["apiVersion"] = "authentication.k8s.io/v1".into();
+    if !request["spec"].is_object() {
+        request["spec"] = json!({});
+    }
     request["metadata"] = json!({ "name": name, "namespace": namespace, "creationTimestamp": seconds(now) });
     request["spec"]["expirationSeconds"] = valid_s.into();
     if request["spec"]["audiences"].as_array().is_none_or(Vec::is_empty) {
         request["spec"]["audiences"] = json!([AUDIENCE]);
     }
     request["status"] = json!({ "token": token, "expirationTimestamp": seconds(expires) });
-    Ok(Reply::json(201, request.to_string()))
+    Ok(Reply::json(201, request.to_string()).warn(warnings))
 }
 
 fn check_token(request: &Value, account: &str, valid_s: i64) -> Result<(), ApiError> {
@@ -186,7 +203,7 @@ fn check_token(request: &Value, account: &str, valid_s: i64) -> Result<(), ApiEr
 
 /// Binds a pod to a node, as a scheduler does.
 fn bind(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let body = crate::negotiate::body(call.content_type, call.body, Expected::BINDING)?;
+    let body = read(call, Expected::BINDING)?;
     let name = call.name();
     let pod = call.find()?;
     if body["metadata"]["name"] != name {
@@ -237,9 +254,9 @@ fn bind(call: &Call<'_>) -> Result<Reply, ApiError> {
     Ok(Reply::json(201, answer.to_string()))
 }
 
-/// Evicts a pod, if webhooks and its budgets allow it.
+/// Evicts a pod, if policies, webhooks and its budgets allow it.
 async fn evict(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let mut body = crate::negotiate::body(call.content_type, call.body, Expected::EVICTION)?;
+    let mut body = read(call, Expected::EVICTION)?;
     if body["metadata"].is_object() && body["metadata"]["namespace"].is_null() {
         body["metadata"]["namespace"] = call.namespace().into();
     }

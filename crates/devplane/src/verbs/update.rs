@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::create::{Owners, new_object};
 use super::{Call, Reply, changes, shown_value};
 use crate::negotiate::{self, PatchType};
+use crate::query::Validation;
 use crate::status::{ApiError, Fault, FieldError, Named};
 use crate::storage::Object;
 use crate::{admit, managed, metadata, patch, strategy};
@@ -85,6 +86,8 @@ pub(super) async fn patch(call: &Call<'_>) -> Result<Reply, ApiError> {
         }
         changes::check_type(call, &mut value)?;
         changes::check_shape(call, &value)?;
+        check_place(call, &value)?;
+        check_fixed(call, &old, &value)?;
         let warnings = unknown_in_patch(call, &mut value, &body)?;
         check_identity(call, &old, &value)?;
         let names = names_revision(&body)
@@ -124,10 +127,14 @@ async fn apply(call: &Call<'_>) -> Result<Reply, ApiError> {
             &[error],
         ));
     }
+    if applied["kind"].as_str().is_some_and(|given| given != call.kind.kind) {
+        let message = format!("the kind in the data ({}) is not {}", applied["kind"], call.kind.kind);
+        return Err(ApiError::bad_request(message));
+    }
     changes::check_type(call, &mut applied)?;
     changes::check_shape(call, &applied)?;
     check_place(call, &applied)?;
-    let warnings = changes::unknown_fields(call, &mut applied, "")?;
+    let warnings = declared_fields(call, &mut applied)?;
     fill_place(call, &mut applied);
     out_of_reach(call, &mut applied);
     for _ in 0..TRIES {
@@ -159,6 +166,27 @@ async fn apply(call: &Call<'_>) -> Result<Reply, ApiError> {
         }
     }
     Err(ApiError::conflict(call.named(call.name()), MODIFIED))
+}
+
+/// What is applied to a custom object must be declared: nobody could own anything else.
+fn declared_fields(call: &Call<'_>, applied: &mut Value) -> Result<Vec<String>, ApiError> {
+    if call.query.validation == Validation::Strict || !call.kind.is_custom() {
+        return changes::unknown_fields(call, applied, "");
+    }
+    let unknown = call.kind.schema.prune(applied);
+    let of_metadata = |path: &&String| path.starts_with("metadata.");
+    match unknown.iter().find(|path| !of_metadata(path)) {
+        None => Ok(unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect()),
+        Some(path) => {
+            let kind = &call.kind;
+            let (key, version) = (call.key(), &call.api_version);
+            let message = format!(
+                "failed to create typed patch object ({}/{}; {version}, Kind={}): .{path}: field not declared in schema",
+                key.namespace, key.name, kind.kind
+            );
+            Err(ApiError::new(500, "", message))
+        }
+    }
 }
 
 fn apply_to(call: &Call<'_>, live: Option<&Value>, applied: &Value) -> Result<Value, ApiError> {
@@ -210,6 +238,25 @@ fn check_place(call: &Call<'_>, value: &Value) -> Result<(), ApiError> {
         return Err(ApiError::bad_request(message));
     }
     Ok(())
+}
+
+/// What the server writes into the metadata of a custom object cannot be patched.
+fn check_fixed(call: &Call<'_>, old: &Object, new: &Value) -> Result<(), ApiError> {
+    if !call.kind.is_custom() {
+        return Ok(());
+    }
+    let was = &old.value()["metadata"];
+    let fixed = ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
+    let changed = fixed.into_iter().filter(|field| {
+        let now = &new["metadata"][*field];
+        !now.is_null() && *now != was[*field]
+    });
+    let immutable = |field| {
+        let path = format!("metadata.{field}");
+        FieldError::invalid(path, &new["metadata"][field], "field is immutable")
+    };
+    let errors: Vec<FieldError> = changed.map(immutable).collect();
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(call.named_kind(call.name()), &errors)) }
 }
 
 /// Whether a body names the revision that it is about.
@@ -276,7 +323,7 @@ pub(super) async fn write(call: &Call<'_>, old: &Arc<Object>, next: Next) -> Res
     strategy::prepare_update(kind, subresource, &call.plane.lock(), &was, &mut new);
     warnings.extend(more);
     warnings.extend(changes::validate(call, Some(&was), &new)?);
-    if strategy::has_generation(kind) && strategy::is_other_spec(&was, &new) {
+    if strategy::has_generation(kind) && strategy::is_other_spec(kind, &was, &new) {
         let generation = was["metadata"]["generation"].as_i64().unwrap_or(0);
         new["metadata"]["generation"] = (generation + 1).into();
     }

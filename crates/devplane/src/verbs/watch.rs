@@ -91,7 +91,7 @@ pub(super) fn start(call: &Call<'_>) -> Result<Reply, ApiError> {
     };
     watch.set_timer(&mut state);
     let mut reply = Reply::json(200, String::new());
-    reply.content = Content::Watch(watch);
+    reply.content = Content::Watch(Box::new(watch));
     Ok(reply)
 }
 
@@ -107,8 +107,7 @@ fn check_initial(query: &Query) -> Result<(), ApiError> {
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
         )],
     };
-    let named = crate::status::Named { kind: "ListOptions", group: "meta.k8s.io", name: "" };
-    Err(ApiError::invalid(named, &errors))
+    Err(ApiError::invalid(read::LIST_OPTIONS, &errors))
 }
 
 impl Watch {

@@ -274,7 +274,11 @@ mod tests {
     fn empty_lines_make_room_before_machines_are_left_out() {
         let machines: Vec<_> =
             (0..8).map(|i| machine("sample-a", &format!("sample-a-{i:05}"), 1, "Running")).collect();
-        check(&machines, 8, Size { columns: 80, rows: 16 }, expect![[r#"
+        check(
+            &machines,
+            8,
+            Size { columns: 80, rows: 16 },
+            expect![[r#"
             machine-api-operator demo · embedded API server                             14 s
             8 of 16 machines run
               MACHINE         PHASE         NODE            WAITS FOR
@@ -291,8 +295,13 @@ mod tests {
                 2 s  Create sample-a-2xk4p again
                 3 s  Create sample-a-2xk4p and again
                12 s  DetectedUnhealthy sample-a-2xk4p Machine machine-api-demo/sample/sampl…
-        "#]]);
-        check(&machines, 8, Size { columns: 80, rows: 18 }, expect![[r#"
+        "#]],
+        );
+        check(
+            &machines,
+            8,
+            Size { columns: 80, rows: 18 },
+            expect![[r#"
             machine-api-operator demo · embedded API server                             14 s
             8 of 16 machines run
 
@@ -311,7 +320,8 @@ mod tests {
                 2 s  Create sample-a-2xk4p again
                 3 s  Create sample-a-2xk4p and again
                12 s  DetectedUnhealthy sample-a-2xk4p Machine machine-api-demo/sample/sampl…
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]

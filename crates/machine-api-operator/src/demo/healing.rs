@@ -109,6 +109,11 @@ impl Healing {
         }
     }
 
+    /// Whether the machine is replaced, and who looks on shall see that soon.
+    pub fn is_hurried(&self) -> bool {
+        self.course.is_replaced
+    }
+
     /// The kind of the fault.
     pub fn kind(&self) -> FaultKind {
         self.kind

@@ -16,7 +16,7 @@ mod text;
 mod view;
 mod waits;
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -76,13 +76,14 @@ fn attempt(args: &DemoArgs) -> anyhow::Result<ExitCode> {
             "the demo needs the simulated cloud, which this build does not have: build it with the feature `{CLOUD}`"
         );
     }
+    let runtime = crate::runtime()?;
+    // Before anything is made that a signal would leave behind.
+    let signals = runtime.block_on(async { Signals::listen() }).context("cannot listen to signals")?;
     let scratch = Scratch::new()?;
     let kubeconfig = KubeconfigFile::new(args.write_kubeconfig.as_deref(), &scratch)?;
     start_logging(&scratch)?;
     let screen = Screen::new(args.frames.as_deref())?;
-    let runtime = crate::runtime()?;
     let outcome = runtime.block_on(async {
-        let signals = Signals::listen().context("cannot listen to signals")?;
         let mut stage = Stage::new(args, kubeconfig, screen).await?;
         let outcome = stage.play(args, &signals).await;
         let cleared = stage.clear(&signals).await;
@@ -158,7 +159,7 @@ impl Stage {
             biased;
             () = signals.first() => return Ok(Outcome::Interrupted),
             () = tokio::time::sleep_until(deadline), if args.until_running => None,
-            ending = self.perform(args) => Some(ending?),
+            ending = self.perform(args) => Some(ending.or_else(unseen)?),
         };
         match ending {
             Some(Ending::Complete) => {
@@ -190,9 +191,10 @@ impl Stage {
         self.screen.introduce(self.introduction(args))?;
         let context = Arc::clone(&assembly.context);
         let show = Show::new(Arc::clone(&context), name, self.notes.clone())?;
-        let sample = Sample::new(args.machines, &args.profile);
-        self.installer.apply_check(&sample).await?;
         let mut healing = args.fail.map(|kind| Healing::new(kind, args.machines));
+        let is_hurried = healing.as_ref().is_some_and(Healing::is_hurried);
+        let sample = Sample::new(args.machines, &args.profile, is_hurried);
+        self.installer.apply_check(&sample).await?;
         match &mut healing {
             Some(healing) => {
                 if let Some(name) = healing.apply_sets(&self.installer, &sample, &context).await? {
@@ -297,6 +299,14 @@ impl Stage {
     }
 }
 
+/// An error that says no more than that nobody looks on is an end like others.
+fn unseen(error: anyhow::Error) -> anyhow::Result<Ending> {
+    match error.downcast_ref::<io::Error>() {
+        Some(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(Ending::Unseen),
+        Some(_) | None => Err(error),
+    }
+}
+
 /// How long a demo may take until all machines run, or until all are gone.
 fn patience(args: &DemoArgs) -> Duration {
     let most = startup(args.machines, &args.profile);
@@ -315,7 +325,7 @@ fn shell_word(text: &str) -> String {
 struct Signals(watch::Receiver<u32>);
 
 impl Signals {
-    fn listen() -> std::io::Result<Self> {
+    fn listen() -> io::Result<Self> {
         let (sender, receiver) = watch::channel(0);
         for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
             let (mut signals, sender) = (signal(kind)?, sender.clone());
@@ -351,8 +361,8 @@ fn start_logging(scratch: &Scratch) -> anyhow::Result<()> {
     let asked = tracing_subscriber::EnvFilter::try_from_default_env().ok();
     let builder = tracing_subscriber::fmt().with_ansi(false).compact();
     match asked {
-        Some(filter) if !std::io::stderr().is_terminal() => {
-            builder.with_env_filter(filter).with_writer(std::io::stderr).init();
+        Some(filter) if !io::stderr().is_terminal() => {
+            builder.with_env_filter(filter).with_writer(io::stderr).init();
         }
         asked => {
             let filter = asked.unwrap_or_else(|| tracing_subscriber::EnvFilter::new("warn"));

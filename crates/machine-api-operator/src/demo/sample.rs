@@ -24,6 +24,9 @@ pub const CHECK: &str = "sample";
 /// second, and two in a row may still be late before a Node counts as silent, which takes 40 s at least.
 const MANY: u32 = 1000;
 
+/// Ten minutes, as in the sample: what a cloud refuses for a while comes later, and is not helped by being replaced.
+const UNHURRIED: Duration = Duration::from_secs(600);
+
 /// How long the simulated cloud takes for things.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pace {
@@ -60,8 +63,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The sample for a number of machines.
-    pub fn new(machines: u32, pace: &Pace) -> Self {
+    /// The sample for a number of machines. `is_hurried`: what becomes no Node is replaced as soon as that is sure.
+    pub fn new(machines: u32, pace: &Pace, is_hurried: bool) -> Self {
         let documents: Vec<Value> = serde_saphyr::from_multiple(SAMPLE).expect("the sample is YAML");
         let [mut first, mut second, mut check] =
             <[Value; 3]>::try_from(documents).expect("the sample has two sets and a health check");
@@ -78,7 +81,9 @@ impl Sample {
                 spec["heartbeat"] = json!({ "leaseRenew": "20s" });
             }
         }
-        check["spec"]["nodeStartupTimeout"] = format!("{}s", startup(machines, pace).as_secs()).into();
+        let least = startup(machines, pace);
+        let startup = if is_hurried { least } else { least.max(UNHURRIED) };
+        check["spec"]["nodeStartupTimeout"] = format!("{}s", startup.as_secs()).into();
         // A percentage is rounded down, and of one or two machines none could be repaired.
         if machines < 3 {
             check["spec"]["maxUnhealthy"] = 1.into();
@@ -122,7 +127,7 @@ mod tests {
     #[test]
     fn machines_are_split_between_the_sets_and_all_of_them_count() {
         for (machines, split) in [(6, [3, 3]), (5, [3, 2]), (1, [1, 0])] {
-            let sample = Sample::new(machines, &pace("quick"));
+            let sample = Sample::new(machines, &pace("quick"), false);
             let replicas = sample.sets.each_ref().map(|set| set["spec"]["replicas"].as_u64());
             assert_eq!(replicas, split.map(Some), "{machines}");
         }
@@ -130,7 +135,7 @@ mod tests {
 
     #[test]
     fn every_object_is_in_the_namespace_of_the_demo_and_has_the_name_that_is_printed() {
-        let Sample { sets: [a, b], check } = Sample::new(6, &pace("quick"));
+        let Sample { sets: [a, b], check } = Sample::new(6, &pace("quick"), false);
         for (object, name) in [(&a, SETS[0]), (&b, SETS[1]), (&check, CHECK)] {
             assert_eq!(object["metadata"]["name"], name);
             assert_eq!(object["metadata"]["namespace"], NAMESPACE);
@@ -142,7 +147,7 @@ mod tests {
     #[test]
     fn the_quick_pace_is_that_of_the_sample_and_the_others_are_the_clouds_own() {
         let timing = |name| {
-            let [mut set, _] = Sample::new(2, &pace(name)).sets;
+            let [mut set, _] = Sample::new(2, &pace(name), false).sets;
             provider_spec(&mut set)["timing"].clone()
         };
         assert_eq!(timing("cloud"), json!({ "profile": "cloud" }));
@@ -161,13 +166,22 @@ mod tests {
     #[test]
     fn a_sick_machine_may_be_repaired_however_few_there_are() {
         for (machines, limit) in [(1, json!(1)), (2, json!(1)), (3, json!("40%")), (5000, json!("40%"))] {
-            assert_eq!(Sample::new(machines, &pace("quick")).check["spec"]["maxUnhealthy"], limit);
+            assert_eq!(Sample::new(machines, &pace("quick"), false).check["spec"]["maxUnhealthy"], limit);
         }
     }
 
     #[test]
+    fn a_machine_that_becomes_no_node_is_replaced_after_ten_minutes_or_soon() {
+        let timeout = |is_hurried| {
+            let check = Sample::new(6, &pace("quick"), is_hurried).check;
+            check["spec"]["nodeStartupTimeout"].clone()
+        };
+        assert_eq!((timeout(false), timeout(true)), (json!("600s"), json!("30s")));
+    }
+
+    #[test]
     fn faults_go_where_the_cloud_reads_them() {
-        let [set, _] = Sample::new(2, &pace("quick")).sets;
+        let [set, _] = Sample::new(2, &pace("quick"), false).sets;
         let mut set = with_replicas(with_faults(set, &[Fault::new(FaultKind::NeverJoin)]), 1);
         assert_eq!(provider_spec(&mut set)["faults"], json!([{ "kind": "NeverJoin" }]));
         assert_eq!(set["spec"]["replicas"], 1);

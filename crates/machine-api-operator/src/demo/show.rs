@@ -34,6 +34,9 @@ const PAUSE_OF_COUNTS: Duration = Duration::from_secs(1);
 /// More notes than can be shown.
 const NOTES: usize = 16;
 
+/// Events that say of a machine only what others say better.
+const QUIET: [&str; 4] = ["Update", "DrainProceeds", "DrainSucceeded", "Deleted"];
+
 /// What happened, for who looks on. Clones share it.
 #[derive(Clone)]
 pub struct Notes {
@@ -55,8 +58,8 @@ impl Notes {
         Arc::new(move |_, event| {
             let Event { type_, reason, note, regarding, .. } = event;
             // While machines come, more of them have no Node than a health check allows: that is no news.
-            let is_news = *reason != "Update" && (*reason != "RemediationRestricted" || notes.is_settled());
-            if !is_news {
+            let is_early = *reason == "RemediationRestricted" && !notes.is_settled();
+            if is_early || QUIET.contains(reason) {
                 return;
             }
             notes.add(*type_ == EventType::Warning, reason, &regarding.key.name, without_name(note));
@@ -160,7 +163,6 @@ impl Show {
     ) -> anyhow::Result<Ending> {
         loop {
             let snapshot = self.refresh(screen)?;
-            let Some(snapshot) = snapshot else { return Ok(Ending::Unseen) };
             // The cache of the sets may lag behind what was applied.
             let of_sample = snapshot.sets.iter().filter(|set| SETS.contains(&set.name.as_str()));
             let wanted: usize = of_sample.map(|set| set.counts.wanted).sum();
@@ -192,7 +194,7 @@ impl Show {
     /// Says that somebody has a fault, and what is to be seen of it.
     pub fn tell_fault(&self, screen: &mut Screen, healing: &Healing, name: &str) -> anyhow::Result<()> {
         let (kind, story) = (healing.kind(), healing.story());
-        self.notes.add(true, &format!("fault {kind}:"), name, story);
+        self.notes.add(true, &format!("fault {kind}"), name, story);
         self.tell(screen, &format!("{name}  has the fault {kind}: {story}"))
     }
 
@@ -204,8 +206,8 @@ impl Show {
         Ok(())
     }
 
-    /// Shows how things stand; `None` if nobody looks on.
-    fn refresh(&mut self, screen: &mut Screen) -> io::Result<Option<Snapshot>> {
+    /// Shows how things stand.
+    fn refresh(&mut self, screen: &mut Screen) -> io::Result<Snapshot> {
         // A guess at the number of sets is good enough for how many rows are made.
         let snapshot = self.look(room(screen.size(), self.context.sets.len()));
         let mut steps = vec![];
@@ -215,11 +217,8 @@ impl Show {
         let notes = self.notes.list();
         let board =
             Board { place: &self.place, snapshot: &snapshot, notes: &notes, elapsed: self.began.elapsed() };
-        match screen.show(&board, steps) {
-            Ok(()) => Ok(Some(snapshot)),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(None),
-            Err(error) => Err(error),
-        }
+        screen.show(&board, steps)?;
+        Ok(snapshot)
     }
 
     async fn wait(&mut self, is_live: bool, machines: usize) -> Woken {

@@ -65,7 +65,7 @@ fn going(machine: &Machine) -> Cow<'static, str> {
     }
     match machine.status.conditions.find(condition::DRAINED) {
         Some(drained) if drained.is_true() => {}
-        Some(drained) => return format!("the drain: {}", drained.message).into(),
+        Some(drained) => return format!("the drain: {}", cause(&drained.message)).into(),
         // Before the drain begins. Without a Node there is nothing to drain, and no such condition for long.
         None if machine.node_name().is_some() => return "the drain of its Node".into(),
         None => {}
@@ -168,7 +168,7 @@ mod tests {
         );
         check(deleting(json!({}), json!([])), None, "the drain of its Node");
         check(
-            deleting(json!({}), drained("False", "pod `a/b` has not ended yet")),
+            deleting(json!({}), drained("False", "could not drain machine: pod `a/b` has not ended yet")),
             None,
             "the drain: pod `a/b` has not ended yet",
         );

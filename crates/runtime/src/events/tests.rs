@@ -71,6 +71,21 @@ async fn repetitions_become_a_series_whose_count_is_written_once_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_listener_is_told_each_event_at_once_and_it_is_written_all_the_same() {
+    let (recorder, seen) = recorder(|_| false);
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let list = heard.clone();
+    let listener =
+        move |who: &'static str, event: &Event| list.lock().unwrap().push(format!("{who} {}", event.note));
+    let recorder = recorder.with_listener(Arc::new(listener));
+    recorder.emit("c", event("a", "x"));
+    recorder.emit("c", event("a", "x"));
+    assert_eq!(*heard.lock().unwrap(), ["c x", "c x"]);
+    recorder.flush().await;
+    assert_eq!(take(&seen)[0], "new x");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_changed_text_is_never_lost_in_a_count() {
     let (recorder, seen) = recorder(|_| false);
     for note in ["x", "y", "x", "y"] {

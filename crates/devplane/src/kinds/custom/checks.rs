@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Definition;
+use super::{APPROVAL, Approval, Definition, approval};
 use crate::schema::{Schema, names};
 use crate::status::{Fault, FieldError};
+
+/// Where that is explained.
+const SEE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
 
 /// Types of columns, as the message lists them.
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
@@ -50,12 +53,20 @@ impl<'a> Definition<'a> {
                 );
             }
         }
-        let is_protected = [".k8s.io", ".kubernetes.io"].iter().any(|end| group.ends_with(end));
-        let approval = "api-approved.kubernetes.io";
-        if is_protected && crd["metadata"]["annotations"][approval].is_null() {
-            let detail = "protected groups must have approval annotation \"api-approved.kubernetes.io\", see \
-                          https://github.com/kubernetes/enhancements/pull/1111";
-            errors.push(FieldError::required(format!("metadata.annotations[{approval}]"), detail));
+        let path = || format!("metadata.annotations[{APPROVAL}]");
+        match approval(crd) {
+            Some(Approval::Missing) => {
+                let detail = format!("protected groups must have approval annotation \"{APPROVAL}\", {SEE}");
+                errors.push(FieldError::required(path(), detail));
+            }
+            Some(Approval::Unclear(text)) => {
+                let detail = format!(
+                    "protected groups must have approval annotation \"{APPROVAL}\" with either a URL or a reason \
+                     starting with \"unapproved\", {SEE}"
+                );
+                errors.push(FieldError::invalid(path(), &text.into(), detail));
+            }
+            Some(Approval::Given(_) | Approval::Waived(_)) | None => {}
         }
         match spec["scope"].as_str().unwrap_or_default() {
             "" => errors.push(FieldError::required("spec.scope", "")),
@@ -190,6 +201,16 @@ impl<'a> Definition<'a> {
                     (Value::Array(stored.clone()), format!("must have the storage version {name}"));
                 errors.push(FieldError::invalid("status.storedVersions", &value, detail));
             }
+        }
+        let is_there = |name: &Value| self.versions.iter().any(|version| version["name"] == *name);
+        for (at, name) in stored.iter().enumerate().filter(|(_, name)| !is_there(name)) {
+            let text = name.as_str().unwrap_or_default();
+            let detail = format!(
+                "missing from spec.versions; {text} was previously a storage version, and must remain in \
+                 spec.versions until a storage migration ensures no data remains persisted in {text} and removes \
+                 {text} from status.storedVersions"
+            );
+            errors.push(FieldError::invalid(format!("status.storedVersions[{at}]"), name, detail));
         }
     }
 

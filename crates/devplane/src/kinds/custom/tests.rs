@@ -127,6 +127,14 @@ fn exactly_one_version_stores() {
     );
     check(&[("/spec/versions/-", version("v2", false))], &[]);
     check(
+        &[("/status", json!({ "storedVersions": ["v0", "v1"] }))],
+        &[
+            "status.storedVersions[0]: Invalid value: \"v0\": missing from spec.versions; v0 was previously a storage \
+           version, and must remain in spec.versions until a storage migration ensures no data remains persisted in \
+           v0 and removes v0 from status.storedVersions",
+        ],
+    );
+    check(
         &[("/spec/versions/0/name", json!("V_1"))],
         &[
             &format!("spec.versions[0].name: Invalid value: \"V_1\": {LABEL}"),
@@ -320,4 +328,33 @@ fn the_rules_of_machines_hold() {
         json!({ "authoritativeAPI": "MachineAPI", "synchronizedGeneration": 2 }),
         &[],
     );
+}
+
+#[test]
+fn a_crd_in_a_group_of_the_kubernetes_project_needs_approval() {
+    let see = "see https://github.com/kubernetes/enhancements/pull/1111";
+    let path = "metadata.annotations[api-approved.kubernetes.io]";
+    let rule = "protected groups must have approval annotation \"api-approved.kubernetes.io\"";
+    let missing = format!("{path}: Required value: {rule}, {see}");
+    let bad = format!(
+        "{path}: Invalid value: \"bad\": {rule} with either a URL or a reason starting with \"unapproved\", {see}"
+    );
+    let group = |group: &str, approval: Value, expected: &[&str]| {
+        let name = format!("boxes.{group}");
+        let annotations = json!({ "api-approved.kubernetes.io": approval });
+        check(
+            &[
+                ("/spec/group", json!(group)),
+                ("/metadata/name", json!(name)),
+                ("/metadata/annotations", annotations),
+            ],
+            expected,
+        );
+    };
+    group("k8s.io", Value::Null, &[&missing]);
+    group("a.kubernetes.io", Value::Null, &[&missing]);
+    group("a.k8s.io", json!("bad"), &[&bad]);
+    group("a.k8s.io", json!("unapproved, it is a test"), &[]);
+    group("a.k8s.io", json!("https://a/b"), &[]);
+    group("xk8s.io", Value::Null, &[]);
 }

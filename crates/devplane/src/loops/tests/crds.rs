@@ -145,3 +145,27 @@ fn objects_of_a_crd_go_before_it() {
     assert_eq!(bench.objects(), [""; 0]);
     assert!(bench.state.kinds.resource("e.x", "v1", "foos").is_none());
 }
+
+#[test]
+fn a_crd_of_the_kubernetes_project_says_whether_it_is_approved() {
+    let rows = [
+        (
+            "https://a/b",
+            "KubernetesAPIApprovalPolicyConformant=True ApprovedAnnotation: approved in https://a/b",
+        ),
+        (
+            "unapproved, x",
+            "KubernetesAPIApprovalPolicyConformant=False UnapprovedAnnotation: not approved: \"unapproved, x\"",
+        ),
+    ];
+    for (approval, expected) in rows {
+        let mut bench = Bench::new();
+        let mut foos = crd("foos", "Foo", &json!({}));
+        foos["spec"]["group"] = "x.k8s.io".into();
+        foos["metadata"]["name"] = "foos.x.k8s.io".into();
+        foos["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": approval});
+        bench.put(foos);
+        bench.work();
+        assert_eq!(conditions(&bench, "foos.x.k8s.io"), [&[expected], &ESTABLISHED[..]].concat());
+    }
+}

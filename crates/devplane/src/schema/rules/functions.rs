@@ -81,7 +81,32 @@ fn declare(env: &mut Env) -> Result<(), DeclarationError> {
         let at = list(&arguments, 0)?.iter().rposition(|item| item.equals(arguments[1].as_ref()));
         index(at)
     })?;
+    env.add_overload("@select", "select", pair(), select)?;
+    env.add_overload("@has", "has", pair(), |arguments| match select(arguments) {
+        Ok(_) => decided(true),
+        Err(ExecutionError::NoSuchKey(_)) => decided(false),
+        Err(error) => Err(error),
+    })?;
     formats(env)
+}
+
+/// A field or an element of something whose type is not known. What can have none has none.
+fn select<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let (Some(key), Some(owner)) = (arguments.pop(), arguments.pop()) else {
+        return Err(ExecutionError::function_error("select", "no such overload"));
+    };
+    let missing = || {
+        let name = key.downcast_ref::<CelString<'_>>().map(|name| name.inner().to_owned());
+        let index = || key.downcast_ref::<CelInt>().map(|index| index.inner().to_string());
+        ExecutionError::NoSuchKey(Arc::new(name.or_else(index).unwrap_or_default()))
+    };
+    match owner {
+        CowVal::Borrowed(owner) => owner.as_indexer().ok_or_else(missing)?.get(&*key),
+        CowVal::Owned(owner) => {
+            let found = owner.as_indexer().ok_or_else(missing)?.get(&*key)?;
+            Ok(CowVal::Owned(found.into_owned()))
+        }
+    }
 }
 
 /// A pattern, compiled at most once as long as there are not too many.

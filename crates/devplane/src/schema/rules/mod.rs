@@ -1,11 +1,13 @@
-//! Rules that a CRD states in the Common Expression Language (`x-kubernetes-validations`). Never here: what schemas say in
-//! words of their own.
+//! Rules that a CRD states in the Common Expression Language (`x-kubernetes-validations`), and what webhooks and policies say
+//! of requests in it. Never here: what schemas say in words of their own; which requests those are.
 
-mod condition;
+mod expression;
 mod functions;
 mod net;
 mod parse;
+mod requests;
 mod run;
+mod scene;
 mod signatures;
 mod times;
 mod types;
@@ -18,10 +20,12 @@ use cel::IdedExpr;
 
 use crate::status::Fault;
 
-pub(crate) use condition::Condition;
+pub(crate) use expression::{Expression, Wanted};
 pub(super) use parse::parse;
+pub(crate) use requests::Scope;
 pub(crate) use run::Complaints;
 pub(super) use run::{check, unchecked};
+pub(crate) use scene::{Inputs, Scene};
 
 /// A rule on values of one schema, ready to run.
 #[derive(Clone, Debug)]
@@ -64,6 +68,13 @@ const RESERVED: [&str; 21] = [
     "void",
     "while",
 ];
+
+/// Whether expressions can have a variable of this name.
+pub(crate) fn is_identifier(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let starts_well = !name.starts_with(|letter: char| letter.is_ascii_digit());
+    !name.is_empty() && starts_well && name.bytes().all(is_plain) && !RESERVED.contains(&name)
+}
 
 /// The name that expressions have for a field; none if it cannot be named.
 fn escape(name: &str) -> Option<Cow<'_, str>> {

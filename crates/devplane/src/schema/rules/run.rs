@@ -204,7 +204,9 @@ fn kind_of(value: &Value) -> &'static str {
 /// What went wrong, in the words of Kubernetes; nothing where values had types that nothing is made for.
 pub(super) fn reason(error: &ExecutionError) -> Option<String> {
     Some(match error {
-        ExecutionError::NoSuchOverload(_) | ExecutionError::UnsupportedBinaryOperator(..) => return None,
+        ExecutionError::NoSuchOverload(_)
+        | ExecutionError::UnexpectedType { .. }
+        | ExecutionError::UnsupportedBinaryOperator(..) => return None,
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
         ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),

@@ -12,6 +12,8 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
+use super::super::formats::is_go_duration;
+
 static TIME: Type = Type::new_unspecified_type("google.protobuf.Timestamp");
 static SPAN: Type = Type::new_unspecified_type("google.protobuf.Duration");
 
@@ -210,7 +212,12 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
 }
 
 fn time(text: &CelString<'_>) -> Result<Time, ExecutionError> {
-    Time::parse(text.inner()).ok_or_else(|| ExecutionError::function_error("timestamp", "invalid timestamp"))
+    Time::parse(text.inner()).ok_or_else(|| unconverted("timestamp", "Timestamp"))
+}
+
+fn unconverted(function: &str, name: &str) -> ExecutionError {
+    let why = format!("type conversion error from 'string' to 'google.protobuf.{name}'");
+    ExecutionError::function_error(function, why)
 }
 
 fn same_time(time: &Time) -> Time {
@@ -218,7 +225,9 @@ fn same_time(time: &Time) -> Time {
 }
 
 fn span(text: &CelString<'_>) -> Result<Span, ExecutionError> {
-    Span::parse(text.inner()).ok_or_else(|| ExecutionError::function_error("duration", "invalid duration"))
+    // Values of schemas may spell units out; a text that is converted may not.
+    let is_right = is_go_duration(text.inner());
+    Span::parse(text.inner()).filter(|_| is_right).ok_or_else(|| unconverted("duration", "Duration"))
 }
 
 fn same_span(span: &Span) -> Span {

@@ -1,6 +1,7 @@
 //! Types of expressions, and which types of values functions take. Never here: values.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::super::{ListType, Role, Schema, Type, meta};
 use super::escape;
@@ -26,9 +27,19 @@ pub(super) enum Ty<'s> {
     List(Box<Ty<'s>>, ListType),
     Map(Box<Ty<'s>>, Box<Ty<'s>>),
     Object(&'s Schema),
+    /// An object whose fields no schema says.
+    Record(Arc<Record>),
     Optional(Box<Ty<'s>>),
     /// A type as a value.
     Type,
+}
+
+/// Fields of an object, by the names that expressions have for them.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub name: &'static str,
+    /// Of two with the same name the last counts.
+    pub fields: Vec<(String, Ty<'static>)>,
 }
 
 /// What the letters of a signature stand for in one call.
@@ -107,7 +118,7 @@ impl<'s> Ty<'s> {
             Ty::Map(keys, _) => Some((**keys).clone()),
             Ty::Dyn | Ty::Error => Some(Ty::Dyn),
             Ty::Bool | Ty::Int | Ty::Uint | Ty::Double | Ty::String | Ty::Bytes | Ty::Null => None,
-            Ty::Named(_) | Ty::Param(_) | Ty::Object(_) | Ty::Optional(_) | Ty::Type => None,
+            Ty::Named(_) | Ty::Param(_) | Ty::Object(_) | Ty::Record(_) | Ty::Optional(_) | Ty::Type => None,
         }
     }
 }
@@ -126,7 +137,9 @@ impl<'s> Bindings<'s> {
                 self.fits(key, given_key) && self.fits(value, given_value)
             }
             (Ty::Object(wanted), Ty::Object(given)) => std::ptr::eq(*wanted, *given),
-            (Ty::Null, Ty::Object(_) | Ty::Named(_)) | (Ty::Object(_) | Ty::Named(_), Ty::Null) => true,
+            (Ty::Record(wanted), Ty::Record(given)) => wanted.name == given.name,
+            (Ty::Null, Ty::Object(_) | Ty::Record(_) | Ty::Named(_)) => true,
+            (Ty::Object(_) | Ty::Record(_) | Ty::Named(_), Ty::Null) => true,
             (Ty::Named(wanted), Ty::Named(given)) => wanted == given,
             (wanted, given) => std::mem::discriminant(wanted) == std::mem::discriminant(given),
         }
@@ -161,7 +174,7 @@ impl<'s> Bindings<'s> {
             Ty::Error | Ty::Dyn | Ty::Bool | Ty::Int | Ty::Uint | Ty::Double | Ty::String | Ty::Bytes => {
                 ty.clone()
             }
-            Ty::Null | Ty::Named(_) | Ty::Object(_) | Ty::Type => ty.clone(),
+            Ty::Null | Ty::Named(_) | Ty::Object(_) | Ty::Record(_) | Ty::Type => ty.clone(),
         }
     }
 }
@@ -173,7 +186,7 @@ fn says_less(ty: &Ty<'_>) -> bool {
         Ty::Optional(value) => says_less(value),
         Ty::Map(key, value) => says_less(key) || says_less(value),
         Ty::Bool | Ty::Int | Ty::Uint | Ty::Double | Ty::String | Ty::Bytes | Ty::Null => false,
-        Ty::Named(_) | Ty::Param(_) | Ty::Object(_) | Ty::Type => false,
+        Ty::Named(_) | Ty::Param(_) | Ty::Object(_) | Ty::Record(_) | Ty::Type => false,
     }
 }
 
@@ -194,6 +207,7 @@ impl fmt::Display for Ty<'_> {
             Ty::List(items, _) => write!(f, "list({items})"),
             Ty::Map(key, value) => write!(f, "map({key}, {value})"),
             Ty::Object(_) => f.write_str("selfType"),
+            Ty::Record(record) => f.write_str(record.name),
             Ty::Optional(value) => write!(f, "optional_type({value})"),
             Ty::Type => f.write_str("type"),
         }

@@ -3,8 +3,9 @@
 
 use cel::IdedExpr;
 use cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, SourceInfo, operators,
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, SelectExpr, SourceInfo, operators,
 };
+use cel::common::types::CelString;
 
 use super::super::{ListType, Schema, formats, patterns};
 use super::signatures::{is_qualified, signatures};
@@ -72,8 +73,13 @@ impl<'s, 'i> Typing<'s, 'i> {
             Expr::Select(select) => {
                 let operand = self.expression(&mut select.operand);
                 let field = select.field.clone();
+                let is_open = matches!(operand, Ty::Dyn);
                 let found = self.field(id, operand, &field);
-                if select.test && !matches!(found, Ty::Error) { Ty::Bool } else { found }
+                let found = if select.test && !matches!(found, Ty::Error) { Ty::Bool } else { found };
+                if is_open {
+                    node.expr = open_select(select, id);
+                }
+                found
             }
             Expr::Call(call) => self.call(id, call),
             Expr::List(list) => self.list(list),
@@ -113,6 +119,10 @@ impl<'s, 'i> Typing<'s, 'i> {
         match operand {
             Ty::Object(schema) => match Ty::of_field(schema, field) {
                 Some(ty) => ty,
+                None => self.wrong(id, format!("undefined field '{field}'")),
+            },
+            Ty::Record(record) => match record.fields.iter().rev().find(|(name, _)| name == field) {
+                Some((_, ty)) => ty.clone(),
                 None => self.wrong(id, format!("undefined field '{field}'")),
             },
             Ty::Map(_, value) => *value,
@@ -320,11 +330,21 @@ fn prepare(call: &mut CallExpr, arguments: &[Ty<'_>]) {
             call.args.splice(0..0, target);
             call.func_name = "@matches".to_owned();
         }
+        operators::INDEX if matches!(arguments, [Ty::Dyn, _]) => call.func_name = "@select".to_owned(),
         operators::ADD if arguments.iter().any(unordered) => call.func_name = "@union".to_owned(),
         operators::EQUALS if arguments.iter().any(unordered) => call.func_name = "@sameItems".to_owned(),
         operators::NOT_EQUALS if arguments.iter().any(unordered) => call.func_name = "@otherItems".to_owned(),
         _ => {}
     }
+}
+
+/// The same for what may be no object at all.
+fn open_select(select: &mut SelectExpr, id: u64) -> Expr {
+    let operand = std::mem::take(&mut *select.operand);
+    let field = CelString::from(std::mem::take(&mut select.field));
+    let field = IdedExpr { id, expr: Expr::Literal(LiteralValue::String(field)) };
+    let func_name = if select.test { "@has" } else { "@select" }.to_owned();
+    Expr::Call(CallExpr { func_name, target: None, args: vec![operand, field] })
 }
 
 fn leftmost(node: &IdedExpr) -> u64 {
