@@ -17,7 +17,7 @@ pub enum Plane {
     /// Processes of Kubernetes.
     Real(Box<ControlPlane>),
     /// Our own, in this process.
-    Embedded(Embedded),
+    Embedded(Box<Embedded>),
 }
 
 impl Plane {
@@ -40,7 +40,7 @@ impl Plane {
 
     pub(crate) async fn start(options: &Options, manifests: Vec<String>) -> anyhow::Result<Plane> {
         if Plane::is_embedded()? {
-            return Ok(Plane::Embedded(Embedded::start(options, &manifests).await?));
+            return Ok(Plane::Embedded(Box::new(Embedded::start(options, &manifests).await?)));
         }
         let options = controlplane::Options {
             controller_manager: true,

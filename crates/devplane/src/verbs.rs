@@ -58,7 +58,7 @@ pub(crate) struct Reply {
 /// What an answer holds.
 pub(crate) enum Content {
     Text(Bytes),
-    Watch(watch::Watch),
+    Watch(Box<watch::Watch>),
 }
 
 impl Reply {

@@ -3,6 +3,7 @@
 //! Never here: a check of its own; each has a file.
 
 mod arrows;
+mod left_out;
 mod purity;
 mod texts;
 
@@ -21,6 +22,7 @@ pub fn run(_: &Args) -> anyhow::Result<()> {
     found.extend(purity::complaints(&sources));
     found.extend(texts::complaints(&sources));
     found.extend(matrix::complaints(&sources));
+    found.extend(left_out::complaints(&sources));
     if found.is_empty() {
         return Ok(());
     }

@@ -34,8 +34,8 @@ fn missing(object: &mut Value, field: &str, value: impl Into<Value>) {
     }
 }
 
-fn each(list: &mut Value, mut change: impl FnMut(&mut Value)) {
-    list.as_array_mut().into_iter().flatten().for_each(|item| change(item));
+fn each(list: &mut Value, change: impl FnMut(&mut Value)) {
+    list.as_array_mut().into_iter().flatten().for_each(change);
 }
 
 fn pod_spec(spec: &mut Value) {
@@ -227,8 +227,9 @@ fn binding(value: &mut Value) {
     if value["roleRef"].is_object() {
         missing(&mut value["roleRef"], "apiGroup", RBAC);
     }
-    each(&mut value["subjects"], |subject| match subject["kind"].as_str() {
-        Some("User" | "Group") => missing(subject, "apiGroup", RBAC),
-        _ => {}
+    each(&mut value["subjects"], |subject| {
+        if matches!(subject["kind"].as_str(), Some("User" | "Group")) {
+            missing(subject, "apiGroup", RBAC);
+        }
     });
 }

@@ -91,7 +91,7 @@ pub(super) fn start(call: &Call<'_>) -> Result<Reply, ApiError> {
     };
     watch.set_timer(&mut state);
     let mut reply = Reply::json(200, String::new());
-    reply.content = Content::Watch(watch);
+    reply.content = Content::Watch(Box::new(watch));
     Ok(reply)
 }
 

@@ -20,7 +20,7 @@ struct Virtual {
 
 impl Environment for Virtual {
     fn now(&self) -> Timestamp {
-        *self.now.lock().unwrap()
+        *self.now.lock().expect("nobody panics with it")
     }
 
     fn random(&self) -> u64 {
@@ -36,7 +36,7 @@ pub struct World {
 
 impl World {
     pub fn new() -> World {
-        let start = "2026-01-01T00:00:00Z".parse().unwrap();
+        let start = "2026-01-01T00:00:00Z".parse().expect("a time");
         let time = Arc::new(Virtual { now: Mutex::new(start), count: AtomicU64::new(1) });
         let plane = Plane::new(time.clone(), Options::default());
         World { plane, time }
@@ -45,7 +45,7 @@ impl World {
     /// Lets seconds pass, one by one.
     pub fn pass(&self, seconds: i64) {
         for _ in 0..seconds {
-            *self.time.now.lock().unwrap() += SignedDuration::from_secs(1);
+            *self.time.now.lock().expect("nobody panics with it") += SignedDuration::from_secs(1);
             self.plane.work();
         }
     }
@@ -67,9 +67,14 @@ impl World {
     fn send(&self, method: &str, path: &str, body: Value) -> (StatusCode, Body) {
         let content = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
-        let request = Request::builder().method(method).uri(path).header("content-type", content).body(body);
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", content)
+            .body(body)
+            .expect("a request");
         let user = User::admin();
-        let mut answer = pin!(self.plane.call(request.unwrap(), &user));
+        let mut answer = pin!(self.plane.call(request, &user));
         match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(response) => {
                 let (head, body) = response.into_parts();
@@ -106,9 +111,11 @@ impl Watch {
         loop {
             match std::pin::Pin::new(&mut self.body).poll_frame(&mut context) {
                 Poll::Ready(Some(Ok(frame))) => {
-                    let data = frame.into_data().unwrap();
-                    let text = String::from_utf8(data.to_vec()).unwrap();
-                    self.lines.extend(text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
+                    let data = frame.into_data().expect("a watch has no trailers");
+                    let text = String::from_utf8(data.to_vec()).expect("JSON is UTF-8");
+                    self.lines.extend(
+                        text.lines().map(|line| serde_json::from_str::<Value>(line).expect("an event")),
+                    );
                 }
                 Poll::Ready(Some(Err(never))) => match never {},
                 Poll::Ready(None) => {
