@@ -178,7 +178,9 @@ fn resource_list(group: &Group<'_>, version: &Version<'_>) -> Value {
                 "kind": part.other.map_or(kind.kind.as_str(), |other| other.kind),
                 "verbs": verbs(part.verbs),
             });
-            if let Some(other) = part.other {
+            let is_foreign =
+                |other: &&Subresource| (other.group, other.version) != (&*kind.group, &*kind.version);
+            if let Some(other) = part.other.filter(is_foreign) {
                 resource["group"] = other.group.into();
                 resource["version"] = other.version.into();
             }

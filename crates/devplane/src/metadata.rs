@@ -15,7 +15,7 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
     '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
+pub(crate) const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
     start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
@@ -24,7 +24,7 @@ const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumer
 const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
     with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
+pub(crate) const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
     '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
     used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
@@ -98,10 +98,13 @@ fn check_name(kind: &Kind, metadata: &Value, errors: &mut Vec<FieldError>) {
         Names::Label | Names::Label1035 => {
             let is_1035 = matches!(names(kind), Names::Label1035);
             if name.len() > LABEL_LIMIT {
-                bad(format!("must be no more than {LABEL_LIMIT} bytes"));
+                let unit = if is_1035 { "bytes" } else { "characters" };
+                bad(format!("must be no more than {LABEL_LIMIT} {unit}"));
             }
             let starts_well = !is_1035 || name.starts_with(|first: char| first.is_ascii_lowercase());
-            if !(is_label(name) && starts_well) {
+            if name.contains('.') && !is_1035 {
+                bad("must not contain dots".into());
+            } else if !(is_label(name) && starts_well) {
                 bad(if is_1035 { LABEL_1035 } else { LABEL }.into());
             }
         }
@@ -137,14 +140,14 @@ fn is_name(text: &str) -> bool {
 }
 
 /// What is wrong with the key of a label, an annotation or a finalizer.
-fn key_complaints(key: &str) -> Vec<String> {
+pub(crate) fn key_complaints(key: &str) -> Vec<String> {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, key),
     };
     let mut complaints = Vec::new();
     if name.contains('/') {
-        let detail = "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and \
+        let detail = "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and \
                       end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
                       validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix \
                       and '/' (e.g. 'example.com/MyName')";
@@ -182,9 +185,28 @@ fn check_label(value: &Value, errors: &mut Vec<FieldError>) {
     if text.len() > LABEL_LIMIT {
         errors.push(FieldError::invalid(path, value, format!("must be no more than {LABEL_LIMIT} bytes")));
     }
-    if !(text.is_empty() || is_name(text)) {
+    if !is_label_value(text) {
         errors.push(FieldError::invalid(path, value, LABEL_VALUE));
     }
+}
+
+/// What is wrong with labels that something else carries.
+pub(crate) fn check_labels(path: &str, labels: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (key, value) in labels.as_object().into_iter().flatten() {
+        for complaint in key_complaints(key) {
+            errors.push(FieldError::invalid(path, &Value::from(&**key), complaint));
+        }
+        if !is_label_value(value.as_str().unwrap_or_default()) {
+            errors.push(FieldError::invalid(path, value, LABEL_VALUE));
+        }
+    }
+    errors
+}
+
+/// Whether a label may have this value.
+pub(crate) fn is_label_value(text: &str) -> bool {
+    text.is_empty() || is_name(text)
 }
 
 fn check_owner(owner: &Value, errors: &mut Vec<FieldError>) {
@@ -232,7 +254,7 @@ fn check_finalizer(kind: &Kind, name: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// Whether the name of a finalizer says nothing of whose it is.
-fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     !name.contains('/') && !PLAIN_FINALIZERS.contains(&name)
 }
 
@@ -273,6 +295,22 @@ pub(crate) fn check_update(kind: &Kind, old: &Value, new: &Value) -> Vec<FieldEr
         }
     }
     errors
+}
+
+/// Takes out lists and maps in which nothing is.
+pub(crate) fn drop_empty(value: &mut Value) {
+    const PARTS: [&str; 4] = ["annotations", "finalizers", "labels", "ownerReferences"];
+    let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    for part in PARTS {
+        let is_empty = match metadata.get(part) {
+            Some(Value::Object(map)) => map.is_empty(),
+            Some(Value::Array(list)) => list.is_empty(),
+            _ => false,
+        };
+        if is_empty {
+            metadata.remove(part);
+        }
+    }
 }
 
 /// What only the server writes, as a create may not bring it along.

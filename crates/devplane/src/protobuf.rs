@@ -30,6 +30,7 @@ impl Expected<'static> {
     pub(crate) const DELETE_OPTIONS: Self = Expected { api_version: "v1", kind: "DeleteOptions" };
     pub(crate) const EVICTION: Self = Expected { api_version: "policy/v1", kind: "Eviction" };
     pub(crate) const SCALE: Self = Expected { api_version: "autoscaling/v1", kind: "Scale" };
+    pub(crate) const BINDING: Self = Expected { api_version: "v1", kind: "Binding" };
     pub(crate) const TOKEN_REQUEST: Self =
         Expected { api_version: "authentication.k8s.io/v1", kind: "TokenRequest" };
 }

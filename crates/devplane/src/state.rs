@@ -250,7 +250,11 @@ fn grace(kind: &Kind, value: &Value, asked_s: Option<i64>) -> i64 {
         return 0;
     }
     let usual = value["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(POD_GRACE_S);
-    asked_s.unwrap_or(usual).max(0)
+    match asked_s.unwrap_or(usual) {
+        // As Kubernetes has it: no time at all is a decision of its own.
+        ..0 => 1,
+        grace_s => grace_s,
+    }
 }
 
 fn is_namespace(kind: &Kind) -> bool {

@@ -65,6 +65,7 @@ pub(crate) enum Fault {
     TooLong,
     TooMany,
     Duplicate,
+    NotFound,
 }
 
 /// A complaint about one field of an object.
@@ -106,6 +107,12 @@ impl FieldError {
         FieldError::new(Fault::Invalid, path, value, detail)
     }
 
+    /// A value that is none of those that are allowed.
+    pub(crate) fn unsupported(path: impl Into<String>, value: &Value, allowed: &[&str]) -> Self {
+        let allowed: Vec<String> = allowed.iter().map(|value| format!("{value:?}")).collect();
+        FieldError::new(Fault::Unsupported, path, value, format!("supported values: {}", allowed.join(", ")))
+    }
+
     fn cause(&self) -> Value {
         let (reason, _) = self.fault.words();
         json!({ "reason": reason, "message": self.body(), "field": self.path })
@@ -122,7 +129,12 @@ impl FieldError {
         }
         let shown = match self.fault {
             Fault::Required | Fault::Forbidden | Fault::TooLong => words.to_owned(),
-            Fault::Invalid | Fault::TypeInvalid | Fault::Unsupported | Fault::TooMany | Fault::Duplicate => {
+            Fault::Invalid
+            | Fault::TypeInvalid
+            | Fault::Unsupported
+            | Fault::TooMany
+            | Fault::Duplicate
+            | Fault::NotFound => {
                 format!("{words}: {}", self.value)
             }
         };
@@ -142,6 +154,7 @@ impl Fault {
             Fault::TooLong => ("FieldValueTooLong", "Too long"),
             Fault::TooMany => ("FieldValueTooMany", "Too many"),
             Fault::Duplicate => ("FieldValueDuplicate", "Duplicate value"),
+            Fault::NotFound => ("FieldValueNotFound", "Not found"),
         }
     }
 }

@@ -2,8 +2,17 @@
 //! none beside their schema. Never here: rules of all kinds.
 
 mod checks;
+mod data;
 mod defaults;
+mod entry;
+mod events;
+mod nodes;
+mod pod_defaults;
+mod pod_spec;
 mod pods;
+mod roles;
+mod services;
+mod workloads;
 
 use serde_json::{Map, Value, json};
 
@@ -15,6 +24,10 @@ use crate::status::{ApiError, FieldError, Named};
 use crate::storage::Object;
 
 pub(crate) use checks::{check, warnings};
+pub(crate) use entry::admit;
+
+/// The finalizer of what namespaces contain.
+const KUBERNETES: &str = "kubernetes";
 
 /// Group and plural of a built-in kind; both empty for a kind of a CRD, so that no rule fits.
 fn name(kind: &Kind) -> (&str, &str) {
@@ -113,17 +126,43 @@ pub(crate) fn keep_parts(kind: &Kind, subresource: &str, old: &Value, new: &mut 
     }
 }
 
-/// Fills in what a new object of this kind has.
-pub(crate) fn prepare_create(kind: &Kind, state: &mut State, value: &mut Value) {
-    defaults::fill(kind, value);
+/// Fills in what an object of this kind leaves out, and takes out what means nothing. Whoever writes owns all of that.
+pub(crate) fn fill(kind: &Kind, subresource: &str, old: Option<&Value>, value: &mut Value) {
+    metadata::drop_empty(value);
+    if kind.is_custom() {
+        return;
+    }
+    drop_nulls(value);
+    if subresource.is_empty() {
+        defaults::fill(kind, value);
+        drop_nulls(value);
+    }
+    if name(kind) == ("", "nodes") {
+        defaults::node_status(value);
+    }
+    kind.schema.settle(value);
+    if name(kind) == ("apps", "daemonsets") && subresource.is_empty() {
+        defaults::count_templates(old, value);
+    }
+    let has_rules = matches!(name(kind), ("rbac.authorization.k8s.io", "roles" | "clusterroles"));
+    if has_rules && value["rules"].as_array().is_none_or(Vec::is_empty) {
+        value["rules"] = Value::Null;
+    }
+}
+
+/// What the server itself adds to a new object. Nobody owns that.
+pub(crate) fn prepare_create(kind: &Kind, state: &State, value: &mut Value) {
     match name(kind) {
         ("", "namespaces") => {
-            value["spec"] = json!({ "finalizers": ["kubernetes"] });
+            let mut finalizers = value["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
+            if !finalizers.iter().any(|name| name == KUBERNETES) {
+                finalizers.push(KUBERNETES.into());
+            }
+            value["spec"] = json!({ "finalizers": finalizers });
             value["status"] = json!({ "phase": "Active" });
-            label_namespace(value);
         }
-        ("", "pods") => pods::prepare_create(value, state.pod_toleration_s),
-        ("", "services") => give_address(state, value),
+        ("", "pods") => pods::prepare_create(value),
+        ("", "services") => services::allocate(state, None, value),
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
             value["status"] = json!({ "acceptedNames": { "kind": "", "plural": "" } });
             note_stored_version(value);
@@ -132,9 +171,6 @@ pub(crate) fn prepare_create(kind: &Kind, state: &mut State, value: &mut Value) 
             value["status"] = json!({ "currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0 });
         }
         _ => {}
-    }
-    if !kind.is_custom() {
-        drop_nulls(value);
     }
 }
 
@@ -150,51 +186,15 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// Fills in what the next state of an object of this kind has.
-pub(crate) fn prepare_update(kind: &Kind, subresource: &str, old: &Value, value: &mut Value) {
+/// What the server itself adds to the next state of an object.
+pub(crate) fn prepare_update(kind: &Kind, subresource: &str, state: &State, old: &Value, value: &mut Value) {
     if !subresource.is_empty() {
-        if !kind.is_custom() {
-            drop_nulls(value);
-        }
         return;
     }
-    defaults::fill(kind, value);
     match name(kind) {
-        ("", "namespaces") => label_namespace(value),
+        ("", "services") => services::allocate(state, Some(old), value),
         ("apiextensions.k8s.io", "customresourcedefinitions") => note_stored_version(value),
-        ("", "services") => {
-            for field in ["clusterIP", "clusterIPs"] {
-                if value["spec"][field].is_null() && !old["spec"][field].is_null() {
-                    value["spec"][field] = old["spec"][field].clone();
-                }
-            }
-        }
         _ => {}
-    }
-    if !kind.is_custom() {
-        drop_nulls(value);
-    }
-}
-
-fn label_namespace(value: &mut Value) {
-    let name = value["metadata"]["name"].clone();
-    let metadata = metadata::object(value);
-    let labels = metadata.entry("labels").or_insert_with(|| json!({}));
-    labels["kubernetes.io/metadata.name"] = name;
-}
-
-/// Gives a service an address of its own. Nobody listens there.
-fn give_address(state: &State, value: &mut Value) {
-    let spec = &mut value["spec"];
-    let needs = spec["type"] != "ExternalName" && spec["clusterIP"].as_str().is_none_or(str::is_empty);
-    if needs {
-        let number = state.environment.random();
-        // 10.96.0.0/12, as clusters have it by default.
-        let address = format!("10.{}.{}.{}", 96 + (number & 15), number >> 8 & 255, 1 + (number >> 16 & 127));
-        spec["clusterIP"] = address.into();
-    }
-    if spec["type"] != "ExternalName" {
-        spec["clusterIPs"] = json!([spec["clusterIP"]]);
     }
 }
 

@@ -46,13 +46,8 @@ fn check_webhook(webhook: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (at, rule) in webhook["rules"].as_array().into_iter().flatten().enumerate() {
         check_rule(rule, &format!("{path}.rules[{at}]"), errors);
     }
-    let versions = webhook["admissionReviewVersions"].as_array().map_or(&[][..], Vec::as_slice);
-    let at = format!("{path}.admissionReviewVersions");
-    if versions.is_empty() {
-        errors.push(FieldError::required(at, "must specify one of v1, v1beta1"));
-    } else if !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
-        let detail = "must include at least one of v1, v1beta1";
-        errors.push(FieldError::invalid(at, &webhook["admissionReviewVersions"], detail));
+    for (field, allowed) in POLICIES {
+        check_word(&webhook[field], &format!("{path}.{field}"), allowed, errors);
     }
     match webhook["sideEffects"].as_str() {
         Some("None" | "NoneOnDryRun") => {}
@@ -74,11 +69,16 @@ fn check_webhook(webhook: &Value, path: &str, errors: &mut Vec<FieldError>) {
             detail,
         ));
     }
-    for (field, allowed) in POLICIES {
-        check_word(&webhook[field], &format!("{path}.{field}"), allowed, errors);
-    }
     check_client(&webhook["clientConfig"], &format!("{path}.clientConfig"), errors);
     check_conditions(webhook, path, errors);
+    let versions = webhook["admissionReviewVersions"].as_array().map_or(&[][..], Vec::as_slice);
+    let at = format!("{path}.admissionReviewVersions");
+    if versions.is_empty() {
+        errors.push(FieldError::required(at, "must specify one of v1, v1beta1"));
+    } else if !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
+        let detail = "must include at least one of v1, v1beta1";
+        errors.push(FieldError::invalid(at, &webhook["admissionReviewVersions"], detail));
+    }
 }
 
 /// Refuses a text that is none of those allowed.

@@ -77,10 +77,12 @@ fn resources_are_listed_as_a_real_server_does() {
             configmaps ConfigMap - true cm - create,delete,deletecollection,get,list,patch,update,watch
             events Event - true ev - create,delete,deletecollection,get,list,patch,update,watch
             namespaces Namespace - false ns - create,delete,get,list,patch,update,watch
+            namespaces/finalize Namespace - false - - update
             namespaces/status Namespace - false - - get,patch,update
             nodes Node - false no - create,delete,deletecollection,get,list,patch,update,watch
             nodes/status Node - false - - get,patch,update
             pods Pod - true po all create,delete,deletecollection,get,list,patch,update,watch
+            pods/binding Binding - true - - create
             pods/eviction Eviction policy true - - create
             pods/status Pod - true - - get,patch,update
             secrets Secret - true - - create,delete,deletecollection,get,list,patch,update,watch

@@ -157,6 +157,10 @@ const EVICTION: Subresource = Subresource {
     kind: "Eviction",
     verbs: &[Verb::Create],
 };
+const BINDING: Subresource =
+    Subresource { name: "binding", group: "", version: "v1", kind: "Binding", verbs: &[Verb::Create] };
+const FINALIZE: Subresource =
+    Subresource { name: "finalize", group: "", version: "v1", kind: "Namespace", verbs: &[Verb::Update] };
 const TOKEN: Subresource = Subresource {
     name: "token",
     group: "authentication.k8s.io",
@@ -216,6 +220,7 @@ const ROWS: &[Row] = &[
         short_names: &["ns"],
         verbs: ONE_BY_ONE,
         has_status: true,
+        subresources: &[FINALIZE],
         selectable: &["status.phase"],
         ..CLUSTER
     },
@@ -233,7 +238,7 @@ const ROWS: &[Row] = &[
         short_names: &["po"],
         categories: &["all"],
         has_status: true,
-        subresources: &[EVICTION],
+        subresources: &[BINDING, EVICTION],
         selectable: &[
             "spec.nodeName",
             "spec.restartPolicy",

@@ -108,6 +108,20 @@ pub(crate) fn set_condition(value: &mut Value, condition: Condition<'_>, time: &
     *old != before
 }
 
+/// Sets the condition `PodScheduled` of a pod that was given a node.
+pub(crate) fn set_scheduled(pod: &mut Value, time: &str) {
+    const SCHEDULED: &str = "PodScheduled";
+    let conditions = &mut pod["status"]["conditions"];
+    if !conditions.is_array() {
+        *conditions = json!([]);
+    }
+    let conditions = conditions.as_array_mut().expect("it was made an array");
+    conditions.retain(|condition| condition["type"] != SCHEDULED);
+    conditions.push(
+        json!({ "type": SCHEDULED, "status": "True", "lastProbeTime": null, "lastTransitionTime": time }),
+    );
+}
+
 /// The condition of a type.
 pub(crate) fn condition<'a>(value: &'a Value, kind: &str) -> Option<&'a Value> {
     value["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)

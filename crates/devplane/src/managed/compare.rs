@@ -95,8 +95,14 @@ fn compare_fields(form: Form<'_>, old: &Map<String, Value>, new: &Map<String, Va
         let field = form.field(name);
         let below = match (old.get(name), value) {
             (Some(before), _) => compare_values(field.form, before, value),
-            (None, Value::Object(fields)) if field.is_implied => compare_fields(field.form, &nothing, fields),
-            (None, _) => Delta { set: Some(everything(field.form, value)), gone: None },
+            (None, Value::Object(fields)) if field.is_implied && field.form.has_fields() => {
+                compare_fields(field.form, &nothing, fields)
+            }
+            (None, Value::Object(fields)) if field.is_implied && fields.is_empty() => Delta::default(),
+            (None, _) => match &field.unsaid {
+                Some(before) => compare_values(field.form, before, value),
+                None => Delta { set: Some(everything(field.form, value)), gone: None },
+            },
         };
         delta.put(below, || field_step(name));
     }

@@ -16,6 +16,8 @@ pub(super) struct Field<'s> {
     pub is_named: bool,
     /// An object that is always there, empty or not.
     pub is_implied: bool,
+    /// What the field is in an object of Kubernetes of which nobody has said anything; `None`: it is not there.
+    pub unsaid: Option<Value>,
 }
 
 impl<'s> Form<'s> {
@@ -48,6 +50,7 @@ impl<'s> Form<'s> {
             form: Form(schema.map(|schema| &**schema)),
             is_named: named.is_some(),
             is_implied: named.and_then(|schema| schema.default.as_ref()).is_some_and(is_empty),
+            unsaid: self.0.and_then(|parent| unsaid(parent, name)),
         }
     }
 
@@ -83,6 +86,20 @@ impl<'s> Form<'s> {
     /// The steps to all items. `None`: one of them cannot be told from others.
     pub(super) fn item_steps(self, items: &[Value]) -> Option<Vec<String>> {
         items.iter().map(|item| self.item_step(item)).collect()
+    }
+}
+
+/// What Kubernetes writes for a field of one of its own types that nobody has set: text and numbers that are always
+/// there, and null for lists and maps that have to be.
+fn unsaid(parent: &Schema, name: &str) -> Option<Value> {
+    parent.type_name.as_ref()?;
+    let field = parent.properties.get(name)?;
+    match &field.default {
+        Some(Value::Object(_)) => None,
+        Some(default) => Some(default.clone()),
+        None => (parent.required.iter().any(|required| required == name)
+            && (field.items.is_some() || field.additional.is_some()))
+        .then_some(Value::Null),
     }
 }
 

@@ -140,13 +140,22 @@ impl Decoder {
     }
 }
 
+/// How times with microseconds are written, as Go puts it.
+const MICROS: &str = "2006-01-02T15:04:05.000000Z07:00";
+
+/// How many characters of a time say year, month, day, hour, minute and second.
+const SECONDS: usize = 19;
+
 fn string(schema: &Schema, text: &str) -> Result<(), String> {
+    let is_micro = || schema.type_name.as_deref().is_some_and(|name| name.ends_with("MicroTime"));
     match schema.checks.format.as_deref() {
         Some("date-time") if !text.is_empty() && !formats::is_date_time(text) => {
-            let is_micro = schema.type_name.as_deref().is_some_and(|name| name.ends_with("MicroTime"));
-            let layout =
-                if is_micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
+            let layout = if is_micro() { MICROS } else { "2006-01-02T15:04:05Z07:00" };
             Err(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))
+        }
+        Some("date-time") if !text.is_empty() && is_micro() && !has_micros(text) => {
+            let rest = text.get(SECONDS..).unwrap_or_default();
+            Err(format!("parsing time {text:?} as {MICROS:?}: cannot parse {rest:?} as \".000000\""))
         }
         Some("byte") => match STANDARD.decode(text) {
             Ok(_) => Ok(()),
@@ -154,6 +163,12 @@ fn string(schema: &Schema, text: &str) -> Result<(), String> {
         },
         _ => Ok(()),
     }
+}
+
+/// Whether a time has exactly six digits below the second.
+fn has_micros(text: &str) -> bool {
+    let digits = text.get(SECONDS..).and_then(|rest| rest.strip_prefix('.'));
+    digits.is_some_and(|digits| digits.bytes().take_while(u8::is_ascii_digit).count() == 6)
 }
 
 fn offset(error: &base64::DecodeError, text: &str) -> usize {

@@ -15,7 +15,9 @@ pub(crate) mod names;
 mod parse;
 mod patterns;
 mod prune;
+pub(crate) mod quantity;
 mod rules;
+mod settle;
 mod structural;
 #[cfg(test)]
 mod tests;
@@ -189,6 +191,11 @@ impl Schema {
     /// Fills in defaults, and drops nulls that may not stay.
     pub(crate) fn fill(&self, value: &mut Value) {
         fill::fill(self, value);
+    }
+
+    /// Brings an object of a kind of Kubernetes into the form in which Kubernetes keeps it.
+    pub(crate) fn settle(&self, value: &mut Value) {
+        settle::settle(self, value);
     }
 
     /// What is wrong with an object. `old` is its state before, for rules that compare, and so that what was wrong

@@ -3,20 +3,30 @@
 
 use serde_json::Value;
 
-use super::{immutable, name, pods};
+use super::{data, events, immutable, name, nodes, pods, roles, services, workloads};
 use crate::kinds::{Kind, kinds_of_crd, warnings_of_crd};
-use crate::selector::Labels;
+use crate::metadata;
 use crate::status::FieldError;
 use crate::{admission, policy};
 
 /// What is wrong with an object of a built-in kind.
 pub(crate) fn check(kind: &Kind, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
     match name(kind) {
+        ("", "configmaps") => data::config_map(old, new),
+        ("", "secrets") => data::secret(old, new),
+        ("", "namespaces") => namespace(new),
+        ("", "nodes") => nodes::check(old, new),
         ("", "pods") => pods::check(old, new),
-        ("apps", _) => workload(old, new),
-        ("policy", "poddisruptionbudgets") => budget(new),
-        ("", "secrets") => secret(old, new),
-        ("", "configmaps") => config_map(old, new),
+        ("", "services") => services::check(old, new),
+        ("" | "events.k8s.io", "events") => events::event(kind, old, new),
+        ("coordination.k8s.io", "leases") => events::lease(new),
+        ("apps", plural) => workloads::workload(plural, old, new),
+        ("policy", "poddisruptionbudgets") => workloads::budget(new),
+        ("scheduling.k8s.io", "priorityclasses") => roles::priority(old, new),
+        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => roles::role(kind, new),
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
+            roles::binding(kind, old, new)
+        }
         ("apiextensions.k8s.io", _) => crd(old, new),
         (
             "admissionregistration.k8s.io",
@@ -24,12 +34,6 @@ pub(crate) fn check(kind: &Kind, old: Option<&Value>, new: &Value) -> Vec<FieldE
         ) => admission::check(new),
         ("admissionregistration.k8s.io", "validatingadmissionpolicies") => policy::check(new),
         ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => policy::check_binding(new),
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => match old {
-            Some(old) if old["roleRef"] != new["roleRef"] => {
-                vec![FieldError::invalid("roleRef", &new["roleRef"], "cannot change roleRef")]
-            }
-            Some(_) | None => Vec::new(),
-        },
         _ => Vec::new(),
     }
 }
@@ -42,6 +46,16 @@ pub(crate) fn warnings(kind: &Kind, new: &Value) -> Vec<String> {
     }
 }
 
+fn namespace(new: &Value) -> Vec<FieldError> {
+    let finalizers = new["spec"]["finalizers"].as_array().into_iter().flatten();
+    let plain = finalizers.filter(|finalizer| finalizer.as_str().is_some_and(metadata::is_plain));
+    let complain = |finalizer| {
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        FieldError::invalid("spec.finalizers", finalizer, detail)
+    };
+    plain.map(complain).collect()
+}
+
 fn crd(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
     let mut errors = kinds_of_crd(new).err().unwrap_or_default();
     let is_established = |crd: &&Value| {
@@ -52,74 +66,6 @@ fn crd(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
         let fixed = [("spec.scope", "/spec/scope"), ("spec.names.kind", "/spec/names/kind")];
         let changed = fixed.into_iter().filter(|(_, at)| old.pointer(at) != new.pointer(at));
         errors.extend(changed.map(|(path, at)| immutable(path, new.pointer(at).unwrap_or(&Value::Null))));
-    }
-    errors
-}
-
-fn workload(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let spec = &new["spec"];
-    if let Some(old) = old
-        && old["spec"]["selector"] != spec["selector"]
-    {
-        errors.push(immutable("spec.selector", &spec["selector"]));
-    }
-    if spec["selector"].is_null() {
-        errors.push(FieldError::required("spec.selector", ""));
-    } else if let Some(selector) = Labels::of_object(&spec["selector"]) {
-        let labels = spec["template"]["metadata"]["labels"].as_object().into_iter().flatten();
-        let labels: Vec<(String, String)> =
-            labels.map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().into())).collect();
-        if !selector.matches(&labels) {
-            let value = &spec["template"]["metadata"]["labels"];
-            let detail = "`selector` does not match template `labels`";
-            errors.push(FieldError::invalid("spec.template.metadata.labels", value, detail));
-        }
-    }
-    if let Some(replicas) = spec["replicas"].as_i64().filter(|replicas| *replicas < 0) {
-        errors.push(FieldError::invalid(
-            "spec.replicas",
-            &replicas.into(),
-            "must be greater than or equal to 0",
-        ));
-    }
-    errors
-}
-
-fn budget(new: &Value) -> Vec<FieldError> {
-    let spec = &new["spec"];
-    if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
-        let detail = "minAvailable and maxUnavailable cannot be both set";
-        return vec![FieldError::invalid("spec", spec, detail)];
-    }
-    Vec::new()
-}
-
-fn secret(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
-    let mut errors = fixed_data(old, new);
-    if let Some(old) = old
-        && old["type"] != new["type"]
-    {
-        errors.push(immutable("type", &new["type"]));
-    }
-    errors
-}
-
-fn config_map(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
-    fixed_data(old, new)
-}
-
-/// Data that was declared immutable.
-fn fixed_data(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
-    let Some(old) = old.filter(|old| old["immutable"] == true) else { return Vec::new() };
-    let mut errors = Vec::new();
-    if new["immutable"] != true {
-        errors.push(FieldError::forbidden("immutable", "field is immutable when `immutable` is set"));
-    }
-    for field in ["data", "binaryData"] {
-        if old[field] != new[field] {
-            errors.push(FieldError::forbidden(field, "field is immutable when `immutable` is set"));
-        }
     }
     errors
 }

@@ -5,14 +5,18 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::{pod_defaults, services};
 use crate::kinds::Kind;
+use crate::metadata;
 
 /// Fills in an object of a built-in kind.
 pub(super) fn fill(kind: &Kind, value: &mut Value) {
     match super::name(kind) {
-        ("", "pods") => pod_spec(&mut value["spec"]),
+        ("", "pods") => pod_defaults::pod(&mut value["spec"]),
+        ("", "nodes") => node(&mut value["spec"]),
+        ("", "namespaces") => namespace(value),
         ("", "secrets") => secret(value),
-        ("", "services") => service(&mut value["spec"]),
+        ("", "services") => services::fill(&mut value["spec"]),
         ("apps", plural) => workload(plural, &mut value["spec"]),
         ("apiextensions.k8s.io", "customresourcedefinitions") => crd(&mut value["spec"]),
         ("admissionregistration.k8s.io", plural) => {
@@ -28,82 +32,46 @@ pub(super) fn fill(kind: &Kind, value: &mut Value) {
 }
 
 /// Sets a field that is missing.
-fn missing(object: &mut Value, field: &str, value: impl Into<Value>) {
+pub(super) fn missing(object: &mut Value, field: &str, value: impl Into<Value>) {
     if object[field].is_null() {
         object[field] = value.into();
     }
 }
 
-fn each(list: &mut Value, change: impl FnMut(&mut Value)) {
+/// Sets a field that is missing, or empty, or zero.
+pub(super) fn unset(object: &mut Value, field: &str, value: impl Into<Value>) {
+    if object[field].is_null() || object[field] == "" || object[field] == 0 {
+        object[field] = value.into();
+    }
+}
+
+pub(super) fn each(list: &mut Value, change: impl FnMut(&mut Value)) {
     list.as_array_mut().into_iter().flatten().for_each(change);
 }
 
-fn pod_spec(spec: &mut Value) {
-    if !spec.is_object() {
-        return;
-    }
-    missing(spec, "restartPolicy", "Always");
-    missing(spec, "terminationGracePeriodSeconds", 30);
-    missing(spec, "dnsPolicy", "ClusterFirst");
-    missing(spec, "schedulerName", "default-scheduler");
-    missing(spec, "securityContext", json!({}));
-    for list in ["containers", "initContainers"] {
-        each(&mut spec[list], container);
-        if spec[list].is_null() {
-            spec.as_object_mut().expect("it was checked").remove(list);
-        }
-    }
-    each(&mut spec["tolerations"], |_| {});
-    each(&mut spec["volumes"], volume);
-    for list in ["tolerations", "volumes"] {
-        if spec[list].is_null() {
-            spec.as_object_mut().expect("it was checked").remove(list);
-        }
+fn node(spec: &mut Value) {
+    let (one, many) = (spec["podCIDR"].clone(), spec["podCIDRs"][0].clone());
+    match (one.as_str(), many.as_str()) {
+        (None, Some(_)) => spec["podCIDR"] = many,
+        (Some(range), many) if many != Some(range) => spec["podCIDRs"] = json!([range]),
+        (None, None) | (Some(_), _) => {}
     }
 }
 
-fn container(container: &mut Value) {
-    if !container.is_object() {
-        return;
-    }
-    missing(container, "resources", json!({}));
-    missing(container, "terminationMessagePath", "/dev/termination-log");
-    missing(container, "terminationMessagePolicy", "File");
-    let image = container["image"].as_str().unwrap_or_default();
-    let tag = image.rsplit('/').next().unwrap_or_default();
-    let is_latest = !tag.contains('@') && tag.split_once(':').is_none_or(|(_, tag)| tag == "latest");
-    missing(container, "imagePullPolicy", if is_latest { "Always" } else { "IfNotPresent" });
-    if container["ports"].is_array() {
-        each(&mut container["ports"], |port| missing(port, "protocol", "TCP"));
-    }
-    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        if container[probe].is_object() {
-            let probe = &mut container[probe];
-            missing(probe, "timeoutSeconds", 1);
-            missing(probe, "periodSeconds", 10);
-            missing(probe, "successThreshold", 1);
-            missing(probe, "failureThreshold", 3);
-            if probe["httpGet"].is_object() {
-                missing(&mut probe["httpGet"], "scheme", "HTTP");
-                missing(&mut probe["httpGet"], "path", "/");
-            }
-        } else if let Some(container) = container.as_object_mut() {
-            container.remove(probe);
-        }
+/// A node that does not say what of it can be used can be used as a whole.
+pub(super) fn node_status(value: &mut Value) {
+    let capacity = value["status"]["capacity"].clone();
+    if capacity.is_object() {
+        missing(&mut value["status"], "allocatable", capacity);
     }
 }
 
-/// `0644`, as every volume of files has it.
-const FILE_MODE: i64 = 0o644;
-
-fn volume(volume: &mut Value) {
-    for source in ["secret", "configMap", "downwardAPI", "projected"] {
-        if volume[source].is_object() {
-            missing(&mut volume[source], "defaultMode", FILE_MODE);
-        } else if let Some(volume) = volume.as_object_mut() {
-            volume.remove(source);
-        }
-    }
+/// A namespace is labelled with its name, for selectors.
+fn namespace(value: &mut Value) {
+    let name = value["metadata"]["name"].clone();
+    let metadata = metadata::object(value);
+    let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+    labels["kubernetes.io/metadata.name"] = name;
 }
 
 fn secret(value: &mut Value) {
@@ -117,27 +85,6 @@ fn secret(value: &mut Value) {
     }
 }
 
-fn service(spec: &mut Value) {
-    if spec.is_null() {
-        *spec = json!({});
-    }
-    missing(spec, "type", "ClusterIP");
-    missing(spec, "sessionAffinity", "None");
-    if spec["type"] != "ExternalName" {
-        missing(spec, "internalTrafficPolicy", "Cluster");
-        missing(spec, "ipFamilies", json!(["IPv4"]));
-        missing(spec, "ipFamilyPolicy", "SingleStack");
-    }
-    each(&mut spec["ports"], |port| {
-        missing(port, "protocol", "TCP");
-        let number = port["port"].clone();
-        missing(port, "targetPort", number);
-    });
-    if spec["ports"].is_null() {
-        spec.as_object_mut().expect("it is an object").remove("ports");
-    }
-}
-
 fn workload(plural: &str, spec: &mut Value) {
     if !spec.is_object() {
         return;
@@ -145,7 +92,7 @@ fn workload(plural: &str, spec: &mut Value) {
     if spec["template"].is_object() {
         missing(&mut spec["template"], "metadata", json!({}));
         if spec["template"]["spec"].is_object() {
-            pod_spec(&mut spec["template"]["spec"]);
+            pod_defaults::fill(&mut spec["template"]["spec"]);
         }
     }
     match plural {
@@ -162,6 +109,20 @@ fn workload(plural: &str, spec: &mut Value) {
         "replicasets" => missing(spec, "replicas", 1),
         _ => {}
     }
+}
+
+/// Counts the templates of a DaemonSet, in an annotation.
+pub(super) fn count_templates(old: Option<&Value>, value: &mut Value) {
+    const COUNT: &str = "deprecated.daemonset.template.generation";
+    let count = match old {
+        None => 1,
+        Some(old) => {
+            let text = old["metadata"]["annotations"][COUNT].as_str().unwrap_or_default();
+            text.parse().unwrap_or(1) + i64::from(old["spec"]["template"] != value["spec"]["template"])
+        }
+    };
+    let annotations = metadata::object(value).entry("annotations").or_insert_with(|| json!({}));
+    annotations[COUNT] = count.to_string().into();
 }
 
 fn strategy(spec: &mut Value, field: &str, rolling: Value) {
@@ -225,11 +186,11 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 
 fn binding(value: &mut Value) {
     if value["roleRef"].is_object() {
-        missing(&mut value["roleRef"], "apiGroup", RBAC);
+        unset(&mut value["roleRef"], "apiGroup", RBAC);
     }
     each(&mut value["subjects"], |subject| {
         if matches!(subject["kind"].as_str(), Some("User" | "Group")) {
-            missing(subject, "apiGroup", RBAC);
+            unset(subject, "apiGroup", RBAC);
         }
     });
 }

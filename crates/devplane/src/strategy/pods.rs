@@ -2,42 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::pod_spec;
 use crate::status::FieldError;
 
-/// What the API server and its usual admission fill into a new pod.
-pub(super) fn prepare_create(value: &mut Value, toleration_s: i64) {
+/// What a new pod is.
+pub(super) fn prepare_create(value: &mut Value) {
     value["status"] = json!({ "phase": "Pending", "qosClass": quality(&value["spec"]) });
-    let spec = &mut value["spec"];
-    if !spec.is_object() {
-        return;
-    }
-    for (field, given) in [
-        ("serviceAccountName", json!("default")),
-        ("serviceAccount", spec["serviceAccountName"].as_str().unwrap_or("default").into()),
-        ("enableServiceLinks", json!(true)),
-        ("preemptionPolicy", json!("PreemptLowerPriority")),
-        ("priority", json!(0)),
-    ] {
-        if spec[field].is_null() {
-            spec[field] = given;
-        }
-    }
-    let mut tolerations = spec["tolerations"].as_array().cloned().unwrap_or_default();
-    for taint in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-        let is_tolerated = tolerations.iter().any(|toleration| {
-            let is_of_key =
-                toleration["key"] == taint || toleration["key"].as_str().is_none_or(str::is_empty);
-            let is_of_effect =
-                toleration["effect"].as_str().is_none_or(|effect| matches!(effect, "" | "NoExecute"));
-            is_of_key && is_of_effect
-        });
-        if !is_tolerated {
-            tolerations.push(json!({
-                "key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": toleration_s,
-            }));
-        }
-    }
-    spec["tolerations"] = tolerations.into();
 }
 
 /// Class of quality of service, by what the containers ask for and are limited to.
@@ -63,21 +33,10 @@ fn quality(spec: &Value) -> &'static str {
 
 /// What is wrong with a pod.
 pub(super) fn check(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let none = Vec::new();
-    let containers = new["spec"]["containers"].as_array().unwrap_or(&none);
-    if containers.is_empty() {
-        errors.push(FieldError::required("spec.containers", ""));
-    }
-    for (at, container) in containers.iter().enumerate() {
-        let path = |field: &str| format!("spec.containers[{at}].{field}");
-        if container["name"].as_str().is_none_or(str::is_empty) {
-            errors.push(FieldError::required(path("name"), ""));
-        }
-        if container["image"].as_str().is_none_or(str::is_empty) {
-            errors.push(FieldError::required(path("image"), ""));
-        }
-    }
+    let mut errors = match old {
+        None => pod_spec::check("spec", &new["spec"]),
+        Some(old) => changed(&old["spec"], &new["spec"]),
+    };
     if let Some(old) = old
         && fixed(&old["spec"]) != fixed(&new["spec"])
     {
@@ -86,6 +45,26 @@ pub(super) fn check(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
                       existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
                       previously negative)";
         errors.push(FieldError::forbidden("spec", detail));
+    }
+    errors
+}
+
+/// What is wrong with what may change.
+fn changed(old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for list in ["containers", "initContainers"] {
+        for (at, container) in new[list].as_array().into_iter().flatten().enumerate() {
+            if container["image"].as_str().is_none_or(str::is_empty) {
+                errors.push(FieldError::required(format!("spec.{list}[{at}].image"), ""));
+            }
+        }
+    }
+    let (was, is) = (&old["activeDeadlineSeconds"], &new["activeDeadlineSeconds"]);
+    if let (Some(before), now) = (was.as_i64(), is.as_i64())
+        && now.is_none_or(|now| now > before)
+    {
+        let detail = "must be less than or equal to previous value";
+        errors.push(FieldError::invalid("spec.activeDeadlineSeconds", is, detail));
     }
     errors
 }

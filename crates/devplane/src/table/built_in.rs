@@ -368,9 +368,9 @@ const BINDING: Layout = Layout {
         let role = format!("{}/{}", text(object, &["roleRef", "kind"]), text(object, &["roleRef", "name"]));
         let subjects = |kind: &str| {
             let subjects = items(object, &["subjects"]).iter().filter(|subject| subject["kind"] == kind);
-            let names = subjects.map(|subject| match text(subject, &["namespace"]) {
-                "" => text(subject, &["name"]).to_owned(),
-                namespace => format!("{namespace}/{}", text(subject, &["name"])),
+            let names = subjects.map(|subject| match (kind, text(subject, &["name"])) {
+                ("ServiceAccount", name) => format!("{}/{name}", text(subject, &["namespace"])),
+                (_, name) => name.to_owned(),
             });
             names.collect::<Vec<_>>().join(", ").into()
         };

@@ -46,6 +46,10 @@ pub(super) fn node(node: &Value, now: Timestamp) -> Vec<Value> {
         "" => age::UNKNOWN,
         text => text,
     };
+    let kernel = match text(node, &["status", "nodeInfo", "architecture"]) {
+        "" => info("kernelVersion").to_owned(),
+        architecture => format!("{} ({architecture})", info("kernelVersion")),
+    };
     vec![
         name(node),
         status.into(),
@@ -55,7 +59,7 @@ pub(super) fn node(node: &Value, now: Timestamp) -> Vec<Value> {
         address("InternalIP").into(),
         address("ExternalIP").into(),
         info("osImage").into(),
-        info("kernelVersion").into(),
+        kernel.into(),
         info("containerRuntimeVersion").into(),
     ]
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::Call;
 use crate::environment::micros;
+use crate::kinds::event;
 use crate::managed::{self, Manager, Reach};
 use crate::protobuf::Expected;
 use crate::query::Validation;
@@ -125,7 +126,9 @@ pub(super) fn validate(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Res
         return Ok(warnings);
     }
     let name = new["metadata"]["name"].as_str().unwrap_or_default();
-    Err(ApiError::invalid(call.named_kind(name), &errors))
+    // Both kinds of events are that of the core to Kubernetes.
+    let group = if call.kind.group == event::GROUP { "" } else { &call.kind.group };
+    Err(ApiError::invalid(Named { group, ..call.named_kind(name) }, &errors))
 }
 
 /// The numbers of the scale subresource cannot be negative, whatever the schema says.

@@ -49,8 +49,10 @@ pub(super) async fn new_object(call: &Call<'_>, mut value: Value, owners: Owners
         // What admission changes after this is nobody's.
         changes::note_owners(call, None, &mut value);
     }
+    strategy::admit(&call.kind, &call.plane.lock(), None, &mut value)?;
     let (admitted, warnings) = admit::mutate(call, admit::Operation::Create, None, value).await?;
     value = admitted;
+    strategy::prepare_create(&call.kind, &call.plane.lock(), &mut value);
     for attempt in 1..=GENERATE_TRIES {
         let odd = changes::validate(call, None, &value)?;
         let from_webhooks = admit::validate(call, admit::Operation::Create, None, Some(&value)).await?;
@@ -94,7 +96,7 @@ fn prepare(call: &Call<'_>, value: &mut Value) -> Result<bool, ApiError> {
         generate_name(call, value);
     }
     kind.schema.fill(value);
-    strategy::prepare_create(kind, &mut call.plane.lock(), value);
+    strategy::fill(kind, "", None, value);
     Ok(generates)
 }
 
@@ -143,7 +145,7 @@ fn store(call: &Call<'_>, value: &Value) -> Result<Value, ApiError> {
         return Err(ApiError::already_exists(call.named(name)));
     }
     if call.query.is_dry_run {
-        return Ok(value.clone());
+        return Ok(kind.show(kind.keep(value.clone())));
     }
     let now = state.environment.now();
     let object = state.storage.put(now, kind, kind.keep(value.clone()));

@@ -310,13 +310,17 @@ pub(super) async fn write(call: &Call<'_>, old: &Arc<Object>, next: Next) -> Res
     strategy::keep_parts(kind, subresource, &was, &mut new);
     metadata::carry_over(&was, &mut new);
     kind.schema.fill(&mut new);
-    strategy::prepare_update(kind, subresource, &was, &mut new);
+    strategy::fill(kind, subresource, Some(&was), &mut new);
     if owners == Owners::Update {
         // What admission changes after this is nobody's.
         changes::note_owners(call, Some(&was), &mut new);
     }
+    if subresource.is_empty() {
+        strategy::admit(kind, &call.plane.lock(), Some(&was), &mut new)?;
+    }
     let (admitted, more) = admit::mutate(call, admit::Operation::Update, Some(&was), new).await?;
     new = admitted;
+    strategy::prepare_update(kind, subresource, &call.plane.lock(), &was, &mut new);
     warnings.extend(more);
     warnings.extend(changes::validate(call, Some(&was), &new)?);
     if strategy::has_generation(kind) && strategy::is_other_spec(kind, &was, &new) {
