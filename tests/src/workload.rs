@@ -1,7 +1,6 @@
 //! Pods for drains: Deployments and budgets whose pods run on the Nodes of one namespace's machines.
 
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod, policy::v1::PodDisruptionBudget};
-use kube::Resource;
 use mapi_api::{Node, Object as _};
 use serde_json::{Value, json};
 
