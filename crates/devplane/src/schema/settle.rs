@@ -55,13 +55,24 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
     ("v1.WebhookClientConfig", &["caBundle"]),
 ];
 
+/// Times that are there, as null, where nobody has said them, by type.
+const TIMES: &[(&str, &[&str])] = &[
+    ("v1.DaemonSetCondition", &["lastTransitionTime"]),
+    ("v1.DeploymentCondition", &["lastTransitionTime", "lastUpdateTime"]),
+    ("v1.NodeCondition", &["lastHeartbeatTime", "lastTransitionTime"]),
+    ("v1.PodCondition", &["lastProbeTime", "lastTransitionTime"]),
+    ("v1.ReplicaSetCondition", &["lastTransitionTime"]),
+];
+
 /// Brings a value of a kind of Kubernetes into this form.
 pub(super) fn settle(schema: &Schema, value: &mut Value) {
     match value {
         Value::Object(fields) => {
             let name = schema.type_name.as_deref().unwrap_or_default();
-            let left_out =
-                LEFT_OUT.iter().find(|(kind, _)| *kind == name).map_or(&[][..], |(_, fields)| fields);
+            let left_out = of_type(LEFT_OUT, name);
+            for time in of_type(TIMES, name) {
+                fields.entry(*time).or_insert(Value::Null);
+            }
             fields.retain(|name, value| {
                 let Some(of_field) = schema.field(name) else { return true };
                 settle(of_field, value);
@@ -82,6 +93,10 @@ pub(super) fn settle(schema: &Schema, value: &mut Value) {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+}
+
+fn of_type(table: &[(&str, &'static [&'static str])], name: &str) -> &'static [&'static str] {
+    table.iter().find(|(kind, _)| *kind == name).map_or(&[], |(_, fields)| fields)
 }
 
 /// A list or map without anything in it. An object with fields of its own is there even if it is empty.
