@@ -4,7 +4,7 @@ use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod, policy::v1::PodDisru
 use mapi_api::{Node, Object as _};
 use serde_json::{Value, json};
 
-use crate::{Ns, or_panic, scope::NODE_LABEL};
+use crate::{Kind, Ns, or_panic, scope::NODE_LABEL};
 
 impl Ns {
     /// A pod template whose pods go to this namespace's Nodes only, and do not come back to one that is being drained.
@@ -42,15 +42,15 @@ impl Ns {
         async move {
             applied.await;
             if kind == "ReplicaSet" {
-                self.make_pods(app, replicas).await;
+                self.make_pods::<ReplicaSet>(app, replicas).await;
             }
             running.await
         }
     }
 
-    /// Makes the pods of a ReplicaSet, on the namespace's Nodes in turn.
-    async fn make_pods(&self, app: &str, replicas: usize) {
-        let owner = self.get::<ReplicaSet>(app).await.metadata;
+    /// Makes the pods of a workload, on the namespace's Nodes in turn, where nobody else does.
+    pub async fn make_pods<K: Kind>(&self, app: &str, replicas: usize) {
+        let uid = self.get::<K>(app).await.meta().uid.clone();
         let selector = format!("{NODE_LABEL}={}", self.name());
         let nodes = self.world().cluster().wait_labelled::<Node>(&selector, |nodes| !nodes.is_empty()).await;
         let nodes: Vec<&Node> = nodes.iter().filter(|node| !node.spec.unschedulable).collect();
@@ -60,7 +60,7 @@ impl Ns {
             pod["kind"] = json!("Pod");
             pod["metadata"]["name"] = json!(format!("{app}-{number}"));
             pod["metadata"]["ownerReferences"] = json!([{
-                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "uid": owner.uid, "controller": true,
+                "apiVersion": K::api_version(&()), "kind": K::kind(&()), "name": app, "uid": uid, "controller": true,
             }]);
             pod["spec"]["nodeName"] = json!(nodes[number % nodes.len()].name());
             self.apply(pod).await;

@@ -48,7 +48,8 @@ impl Watch {
     ) -> anyhow::Result<Vec<String>> {
         let mut got = Vec::new();
         for number in 0..wanted.len() {
-            match timeout(PATIENCE, self.events.recv()).await {
+            let may_be_bookmark = wanted[number].contains_key("BOOKMARK");
+            match timeout(PATIENCE, self.receive(may_be_bookmark)).await {
                 Ok(Some(event)) => got.push(event),
                 Ok(None) => {
                     bail!("the watch ended after {number} of {} events: {}", wanted.len(), json!(got))
@@ -72,11 +73,21 @@ impl Watch {
         Ok(expect.differences)
     }
 
+    /// The next event. A server sends bookmarks whenever it likes, so that they are passed over where none is wanted.
+    async fn receive(&mut self, may_be_bookmark: bool) -> Option<Value> {
+        loop {
+            let event = self.events.recv().await?;
+            if may_be_bookmark || event["type"] != "BOOKMARK" {
+                return Some(event);
+            }
+        }
+    }
+
     /// What comes before the end of the watch, or that it does not end.
     pub(crate) async fn end(&mut self) -> Vec<String> {
         let mut differences = Vec::new();
         loop {
-            match timeout(PATIENCE, self.events.recv()).await {
+            match timeout(PATIENCE, self.receive(false)).await {
                 Ok(Some(event)) => differences.push(format!("an event before the end: {event}")),
                 Ok(None) => return differences,
                 Err(_) => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::{Change, Machine, Node, Ns, Object, Options, SimulatedInstance, World, pod_node, pod_phase};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::{apps::v1::DaemonSet, core::v1::Pod};
 use kube::api::DeleteParams;
 use mapi_api::{
     Conditions,
@@ -155,6 +155,9 @@ pub(crate) async fn daemon_set(ns: &Ns) -> Pod {
         "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": ns.pod_template("agent")},
     }))
     .await;
+    if !ns.world().plane().is_real() {
+        ns.make_pods::<DaemonSet>("agent", 1).await;
+    }
     let is_there = |pods: &[&Pod]| pods.len() == 1 && pod_phase(pods[0]) == "Running";
     ns.wait_pods("agent", is_there).await.remove(0)
 }
