@@ -17,13 +17,15 @@ LEFT_OUT := $(shell sed -n '/^\#/d;s/^\([a-z0-9_:]*\): .*/\1/p' tests/embedded.t
 
 # Whether the real control plane can be had: its programs, or Go to build them.
 REAL := $(if $(or $(KUBEBUILDER_ASSETS),$(shell command -v go),$(wildcard build/controlplane/v*)),yes)
+# The facts about Kubernetes come from its Go modules too.
+FRESH := $(if $(shell command -v go),fresh)
 
 # $(call step,what it is,command): says what begins, and how long it took.
 step = @echo "==> $(1)"; began=$$(date +%s); $(2) || exit 1; echo "==> $(1): done in $$(($$(date +%s) - began)) s"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help generate build test fmt clippy unit licences e2e e2e-embedded conformance left-out bench advisories clean
+.PHONY: help generate build test fmt clippy unit licences e2e e2e-embedded conformance fresh left-out bench advisories clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -35,7 +37,7 @@ build: ## Build the release binary, ./bin/machine-api-operator
 	$(call step,release build,$(CARGO) build --locked --release --package machine-api-operator)
 	@mkdir -p bin && cp $(TARGET_DIR)/release/machine-api-operator bin/machine-api-operator
 
-test: fmt clippy unit licences e2e-embedded conformance $(if $(REAL),e2e,left-out) ## Check everything
+test: fmt clippy unit licences e2e-embedded conformance $(if $(REAL),e2e,left-out) $(FRESH) ## Check everything
 
 fmt: ## Check the format
 	$(call step,format,$(CARGO) fmt --all --check)
@@ -54,6 +56,10 @@ e2e: ## Run the tests on a real control plane, which is built on first use
 	$(call step,control plane,hack/controlplane.sh)
 	$(call step,the program under test,$(CARGO) build --locked --workspace --bin machine-api-operator)
 	$(call step,end-to-end tests,$(CARGO) test --locked --workspace $(addprefix --test ,$(ON_REAL)))
+
+# What the embedded control plane knows of Kubernetes is that of the version that the tests run on.
+fresh: ## Compare generated facts about Kubernetes with the real control plane and its Go modules
+	$(call step,facts about Kubernetes,$(CARGO) xtask devplane-schemas --check && $(CARGO) xtask devplane-wire --check)
 
 e2e-embedded: ## Run the same on the embedded control plane, which needs nothing
 	$(call step,the program under test,$(CARGO) build --locked --workspace --bin machine-api-operator)
