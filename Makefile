@@ -75,7 +75,8 @@ conformance: ## Ask the real API server and ours the same, with requests, kubect
 # The last lines of `make test` where the real control plane is missing.
 left-out:
 	@echo "==> left out, as there is no Go to build the real control plane with:"
-	@echo "    make e2e          the end-to-end tests on it, with $(words $(LEFT_OUT)) that run nowhere else (tests/embedded.txt)"
+	@echo "    make e2e          the end-to-end tests on it; these run nowhere else (tests/embedded.txt says why):"
+	@printf '                        %s\n' $(LEFT_OUT)
 	@echo "    make conformance  its half of the conformance suite"
 	@echo "    To run them, install Go 1.26 or newer, or set KUBEBUILDER_ASSETS to a folder with"
 	@echo "    etcd, kube-apiserver, kube-controller-manager and kube-scheduler; then \`make test\`."
