@@ -73,6 +73,8 @@ impl Plane {
             Plane { inner: Arc::new(Inner { state: Mutex::new(state), changed: Notify::new(), audit }) };
         verbs::found(&plane);
         plane.work();
+        // What was before the beginning is nobody's past.
+        plane.compact();
         plane
     }
 

@@ -144,7 +144,7 @@ impl Owner {
 }
 
 impl Storage {
-    /// An empty storage. Revision 1 is taken: a watch from it is too old as on a server that has run for a while.
+    /// An empty storage.
     pub(crate) fn new() -> Self {
         Storage { revision: 1, floor: 1, collections: HashMap::new(), unseen: Vec::new() }
     }

@@ -328,7 +328,6 @@ def a_watch_ends_after_its_time(scene):
 
 
 @case
-@differs("it keeps all of its past until it is told to forget, so that no revision is too old yet")
 def a_watch_from_too_long_ago_is_expired(scene):
     where = (GROUP, VERSION, scene.name, PLURAL)
     listing = scene.custom.list_namespaced_custom_object
