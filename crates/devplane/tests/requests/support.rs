@@ -52,20 +52,25 @@ impl World {
 
     /// A request, its status code and its body.
     pub fn ask(&self, method: &str, path: &str, body: Value) -> (StatusCode, Value) {
-        let (code, mut body) = self.send(method, path, body);
+        let content = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        self.ask_as(method, path, content, body)
+    }
+
+    /// The same with a body of some type.
+    pub fn ask_as(&self, method: &str, path: &str, content: &str, body: Value) -> (StatusCode, Value) {
+        let (code, mut body) = self.send(method, path, content, body);
         let text = chunk(&mut body).unwrap_or_default();
         (code, serde_json::from_slice(&text).unwrap_or_else(|_| String::from_utf8_lossy(&text).into()))
     }
 
     /// A watch.
     pub fn watch(&self, path: &str) -> Watch {
-        let (code, body) = self.send("GET", path, Value::Null);
+        let (code, body) = self.send("GET", path, "application/json", Value::Null);
         assert_eq!(code, StatusCode::OK);
         Watch { body, lines: Vec::new(), has_ended: false }
     }
 
-    fn send(&self, method: &str, path: &str, body: Value) -> (StatusCode, Body) {
-        let content = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    fn send(&self, method: &str, path: &str, content: &str, body: Value) -> (StatusCode, Body) {
         let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
         let request = Request::builder()
             .method(method)

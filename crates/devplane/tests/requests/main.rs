@@ -1,5 +1,6 @@
 //! The service by itself, in virtual time: what the conformance suite cannot see from outside.
 
+mod junk;
 mod support;
 
 use http::StatusCode;
