@@ -26,7 +26,7 @@ enum Fate<'f> {
 }
 
 /// Takes out of `object` what the manager applied last time and nobody owns now. What is emptied so becomes null, as it
-/// does in the original: kinds that know all their fields drop it, others have to allow it.
+/// does in Kubernetes: kinds that know all their fields drop it, others have to allow it.
 pub(super) fn drop_given_up(
     form: Form<'_>,
     object: &mut Map<String, Value>,

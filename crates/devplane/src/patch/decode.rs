@@ -1,4 +1,4 @@
-//! From the body of a patch to JSON, with the words of the original where it is none. Never here: what a patch does.
+//! From the body of a patch to JSON, with the words of Kubernetes where it is none. Never here: what a patch does.
 
 use serde_json::{Error, Map, Value};
 
@@ -27,12 +27,12 @@ pub(crate) fn decode_strategic(body: &[u8]) -> Result<Value, ApiError> {
     }
 }
 
-/// What the original says of a value that had to be an object.
+/// What Kubernetes says of a value that had to be an object.
 pub(super) fn not_an_object(value: &Value) -> String {
     format!("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", json_type(value))
 }
 
-/// The JSON type of a value, as the decoder of the original names it.
+/// The JSON type of a value, as the decoder of Kubernetes names it.
 pub(super) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Array(_) => "array",
@@ -42,7 +42,7 @@ pub(super) fn json_type(value: &Value) -> &'static str {
     }
 }
 
-/// What the decoder of the original says of a text that is no JSON.
+/// What the decoder of Kubernetes says of a text that is no JSON.
 pub(super) fn complaint(body: &[u8], error: &Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".into();

@@ -18,7 +18,7 @@ pub(crate) use strategic::strategic;
 
 /// Applies a merge patch (RFC 7386).
 ///
-/// Beyond the standard, and as the original does, what comes where no object was loses the nulls of objects inside its
+/// Beyond the standard, and as Kubernetes does, what comes where no object was loses the nulls of objects inside its
 /// lists, too.
 pub(crate) fn merge(object: &mut Value, patch: &Value) {
     match (&mut *object, patch) {

@@ -270,7 +270,7 @@ fn drop_directives(value: &mut Value) {
     }
 }
 
-/// Takes out the directives of a new item, and nothing else: the original does not look at what they say there.
+/// Takes out the directives of a new item, and nothing else: Kubernetes does not look at what they say there.
 fn drop_directive_names(value: &mut Value) {
     match value {
         Value::Object(fields) => {
