@@ -8,15 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context as _, bail};
 use controlplane::{ControlPlane, Options};
 use kube::Client;
-use mapi_devplane::Served;
+use mapi_devplane::{Served, references};
 use serde_json::Value;
 
 use crate::files::{self, File};
 
 const PATH: &str = "crates/devplane/src/kinds/built_in.json";
-
-/// How one component names another.
-const REFERENCE: &str = "#/components/schemas/";
 
 /// What requests carry and answers are beside objects of the kinds themselves.
 const COMMON: [&str; 3] = [
@@ -141,19 +138,6 @@ fn reached(known: &Components, roots: BTreeSet<String>) -> anyhow::Result<Compon
         found.insert(name, schema.clone());
     }
     Ok(found)
-}
-
-fn references(value: &Value, found: &mut Vec<String>) {
-    match value {
-        Value::Object(fields) => {
-            let reference = fields.get("$ref").and_then(Value::as_str);
-            found
-                .extend(reference.and_then(|reference| reference.strip_prefix(REFERENCE)).map(str::to_owned));
-            fields.values().for_each(|value| references(value, found));
-        }
-        Value::Array(items) => items.iter().for_each(|value| references(value, found)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
 
 /// A line for each component, so that a change of one can be read.

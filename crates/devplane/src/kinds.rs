@@ -145,6 +145,11 @@ pub(crate) struct Kinds {
     pub generation: u64,
 }
 
+/// The value at a path as a CRD gives it: `.spec.replicas`.
+pub(crate) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
+    path.split('.').filter(|name| !name.is_empty()).fold(value, |value, name| &value[name])
+}
+
 impl Kinds {
     /// The kinds of Kubernetes.
     pub(crate) fn new() -> Self {
@@ -163,8 +168,7 @@ impl Kinds {
 
     /// The kind of an object.
     pub(crate) fn of_object(&self, api_version: &str, kind: &str) -> Option<&Arc<Kind>> {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        self.all().find(|known| known.kind == kind && known.group == group && known.version == version)
+        self.all().find(|known| known.kind == kind && known.has_api_version(api_version))
     }
 
     /// Replaces what a CRD brings; nothing takes it away.
@@ -182,6 +186,12 @@ impl Kind {
     /// `group/version`, or the version alone for the core group.
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// Whether a text is what [`Kind::api_version`] makes. It is asked for each object of a list.
+    pub(crate) fn has_api_version(&self, text: &str) -> bool {
+        let (group, version) = text.split_once('/').unwrap_or(("", text));
+        self.group == group && self.version == version
     }
 
     /// Whether a CRD brought it.

@@ -38,5 +38,6 @@ pub use admission::{Caller, ServiceReference, WebhookAnswer, WebhookCall};
 pub use audit::Audit;
 pub use environment::Environment;
 pub use kinds::{Served, served};
+pub use openapi::references;
 pub use options::Options;
 pub use plane::{Body, Local, Plane, User};

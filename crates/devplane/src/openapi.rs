@@ -120,7 +120,8 @@ fn document(kinds: &[&Kind]) -> Value {
     })
 }
 
-fn references(value: &Value, found: &mut Vec<String>) {
+/// The components that a part of a document refers to, by name.
+pub fn references(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             let reference = fields.get("$ref").and_then(Value::as_str);

@@ -90,7 +90,10 @@ impl Plane {
             Ok(reply) => reply,
             Err(error) => Reply::error(&error),
         };
-        self.poke();
+        // What only reads changes nothing that the loops would have to see; a watch wakes them for its timer.
+        if head.method != Method::GET {
+            self.poke();
+        }
         if let Some((audit, noted)) = noted {
             let now = self.lock().environment.now();
             audit(&noted.event(user, reply.code, now));

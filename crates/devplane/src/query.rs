@@ -6,6 +6,10 @@ use crate::selector::{Fields, Labels};
 use crate::state::{DeleteOptions, Propagation};
 use crate::status::{ApiError, Fault, FieldError, Named};
 
+/// How refusals of options of a write begin.
+pub(crate) const PATCH_OPTIONS: Named<'static> =
+    Named { kind: "PatchOptions", group: "meta.k8s.io", name: "" };
+
 /// The parameters of a request that mean something here. Others are ignored, as Kubernetes does.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query {
@@ -195,5 +199,5 @@ fn options_invalid(field: &str, value: &str, allowed: &str) -> ApiError {
 fn unsupported(path: &str, value: String, allowed: &str) -> ApiError {
     let detail = format!("supported values: {allowed}");
     let error = FieldError { fault: Fault::Unsupported, path: path.into(), value, detail };
-    ApiError::invalid(Named { kind: "PatchOptions", group: "meta.k8s.io", name: "" }, &[error])
+    ApiError::invalid(PATCH_OPTIONS, &[error])
 }

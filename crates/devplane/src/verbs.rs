@@ -234,7 +234,7 @@ impl Call<'_> {
 
 /// The text of an object as this kind shows it.
 fn shown<'a>(kind: &Kind, object: &'a Object) -> Cow<'a, str> {
-    if object.api_version == kind.api_version() {
+    if kind.has_api_version(&object.api_version) {
         Cow::Borrowed(&object.json)
     } else {
         Cow::Owned(kind.show(object.value()).to_string())
@@ -244,5 +244,5 @@ fn shown<'a>(kind: &Kind, object: &'a Object) -> Cow<'a, str> {
 /// The value of an object as this kind shows it.
 fn shown_value(kind: &Kind, object: &Object) -> Value {
     let value = object.value();
-    if object.api_version == kind.api_version() { value } else { kind.show(value) }
+    if kind.has_api_version(&object.api_version) { value } else { kind.show(value) }
 }

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::environment::seconds;
-use crate::kinds::Kind;
+use crate::kinds::{Kind, at};
 use crate::selector::Labels;
 use crate::storage::{Change, Key, Object, Owner};
 
@@ -338,9 +338,7 @@ fn find(world: &World<'_>, kind: &Kind, namespace: &str, owner: &Owner) -> Optio
 
 fn replicas(kind: &Kind, object: &Object) -> i64 {
     let path = kind.scale.as_ref().map_or(".spec.replicas", |scale| &scale.spec_replicas);
-    let value = object.value();
-    let names = path.split('.').filter(|name| !name.is_empty());
-    names.fold(&value, |value, name| &value[name]).as_i64().unwrap_or(if kind.is_custom() { 0 } else { 1 })
+    at(&object.value(), path).as_i64().unwrap_or(if kind.is_custom() { 0 } else { 1 })
 }
 
 /// Why a budget could not be counted, if it could not.

@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::Call;
-use crate::environment::micros;
-use crate::kinds::event;
+use crate::environment::seconds;
+use crate::kinds::{at, event};
 use crate::managed::{self, Manager, Reach};
 use crate::protobuf::Expected;
 use crate::query::Validation;
@@ -29,7 +29,7 @@ pub(super) fn check_type(call: &Call<'_>, value: &mut Value) -> Result<(), ApiEr
     }
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (given, version) = (text(&value["kind"]), text(&value["apiVersion"]));
-    let wanted = kind.api_version();
+    let wanted = call.api_version.as_str();
     if kind.is_custom() || !given.is_empty() || !version.is_empty() {
         if given.is_empty() {
             return Err(ApiError::bad_request("Object 'Kind' is missing in the body of the request"));
@@ -135,10 +135,11 @@ pub(super) fn validate(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Res
 fn scale_errors(call: &Call<'_>, new: &Value) -> Vec<FieldError> {
     let paths = call.kind.scale.iter().flat_map(|scale| [&scale.spec_replicas, &scale.status_replicas]);
     let negative = paths.filter_map(|path| {
-        let path = path.trim_start_matches('.');
-        let number = path.split('.').fold(new, |value, name| &value[name]);
+        let number = at(new, path);
         let is_negative = number.as_i64().is_some_and(|number| number < 0);
-        is_negative.then(|| FieldError::invalid(path, number, "should be a non-negative integer"))
+        is_negative.then(|| {
+            FieldError::invalid(path.trim_start_matches('.'), number, "should be a non-negative integer")
+        })
     });
     negative.collect()
 }
@@ -152,10 +153,7 @@ pub(super) fn note_owners(call: &Call<'_>, old: Option<&Value>, new: &mut Value)
 
 /// The time now, as managed fields carry it.
 pub(super) fn now(call: &Call<'_>) -> String {
-    let time = call.plane.lock().environment.now();
-    // Managed fields carry whole seconds.
-    let text = micros(time);
-    format!("{}Z", text.split('.').next().unwrap_or_default())
+    seconds(call.plane.lock().environment.now())
 }
 
 /// Who writes.

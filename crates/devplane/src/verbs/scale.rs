@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::create::Owners;
 use super::update::{self, Next};
 use super::{Call, Reply, shown_value};
-use crate::kinds::Scale;
+use crate::kinds::{Scale, at};
 use crate::negotiate::{self, Form, PatchType};
 use crate::patch;
 use crate::protobuf::Expected;
@@ -68,8 +68,8 @@ fn patched(call: &Call<'_>, mut scale: Value) -> Result<Value, ApiError> {
 /// The `Scale` of an object.
 pub(crate) fn scale(paths: &Scale, value: &Value) -> Value {
     let metadata = &value["metadata"];
-    let mut status = json!({ "replicas": get(value, &paths.status_replicas).as_i64().unwrap_or(0) });
-    let selector = paths.selector.as_deref().map_or(&Value::Null, |path| get(value, path));
+    let mut status = json!({ "replicas": at(value, &paths.status_replicas).as_i64().unwrap_or(0) });
+    let selector = paths.selector.as_deref().map_or(&Value::Null, |path| at(value, path));
     let selector = match selector {
         Value::String(text) => text.clone(),
         // A workload of Kubernetes has its selector as an object.
@@ -88,14 +88,9 @@ pub(crate) fn scale(paths: &Scale, value: &Value) -> Value {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": kept,
-        "spec": { "replicas": get(value, &paths.spec_replicas).as_i64().unwrap_or(0) },
+        "spec": { "replicas": at(value, &paths.spec_replicas).as_i64().unwrap_or(0) },
         "status": status,
     })
-}
-
-/// The value at a path such as `.spec.replicas`.
-fn get<'a>(value: &'a Value, path: &str) -> &'a Value {
-    path.split('.').filter(|name| !name.is_empty()).fold(value, |value, name| &value[name])
 }
 
 /// Sets the value at a path such as `.spec.replicas`.

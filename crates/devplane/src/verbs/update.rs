@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::create::{Owners, new_object};
 use super::{Call, Reply, changes, shown_value};
 use crate::negotiate::{self, PatchType};
-use crate::query::Validation;
+use crate::query::{PATCH_OPTIONS, Validation};
 use crate::status::{ApiError, Fault, FieldError, Named};
 use crate::storage::Object;
 use crate::{admit, managed, metadata, patch, strategy};
@@ -65,10 +65,7 @@ pub(super) async fn patch(call: &Call<'_>) -> Result<Reply, ApiError> {
     }
     if call.query.force.is_some() {
         let error = FieldError::forbidden("force", "may not be specified for non-apply patch");
-        return Err(ApiError::invalid(
-            Named { kind: "PatchOptions", group: "meta.k8s.io", name: "" },
-            &[error],
-        ));
+        return Err(ApiError::invalid(PATCH_OPTIONS, &[error]));
     }
     let body = match patch_type {
         PatchType::Merge => patch::decode_merge(call.body)?,
@@ -122,10 +119,7 @@ async fn apply(call: &Call<'_>) -> Result<Reply, ApiError> {
     let mut applied = negotiate::yaml(call.body)?;
     if call.query.manager.is_empty() {
         let error = FieldError::required("fieldManager", "is required for apply patch");
-        return Err(ApiError::invalid(
-            Named { kind: "PatchOptions", group: "meta.k8s.io", name: "" },
-            &[error],
-        ));
+        return Err(ApiError::invalid(PATCH_OPTIONS, &[error]));
     }
     if applied["kind"].as_str().is_some_and(|given| given != call.kind.kind) {
         let message = format!("the kind in the data ({}) is not {}", applied["kind"], call.kind.kind);
@@ -340,6 +334,6 @@ pub(super) async fn write(call: &Call<'_>, old: &Arc<Object>, next: Next) -> Res
     let answer = if call.query.is_dry_run { kept } else { state.update(kind, old, kept) };
     drop(state);
     changes::settle(call);
-    let shown = if answer["apiVersion"] == kind.api_version().as_str() { answer } else { kind.show(answer) };
+    let shown = if answer["apiVersion"] == call.api_version.as_str() { answer } else { kind.show(answer) };
     Ok(call.reply(200, &shown).warn(warnings))
 }

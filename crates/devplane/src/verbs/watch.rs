@@ -90,6 +90,7 @@ pub(super) fn start(call: &Call<'_>) -> Result<Reply, ApiError> {
         has_ended: false,
     };
     watch.set_timer(&mut state);
+    call.plane.poke();
     let mut reply = Reply::json(200, String::new());
     reply.content = Content::Watch(Box::new(watch));
     Ok(reply)
